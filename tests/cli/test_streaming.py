@@ -39,6 +39,8 @@ def check_the_same(
 ) -> str:
     """Compare outputs and messages with and without --stream; return the messages."""
     whole, stream = Path(f"whole{suffix}"), Path(f"stream{suffix}")
+    for path in (whole, stream):
+        path.unlink(missing_ok=True)
     found = [
         outcome(["predict", *arguments, *options, "-o", str(path)], capsys)
         for path, options in ((whole, []), (stream, ["--stream"]))
@@ -81,7 +83,8 @@ def odd_text() -> str:
     for row, segment in ((1, '"two\nlines"'), (9, '"a ""q"", é"'), (10, '"\n\n\n"'), (59, '""')):
         cells = lines[row].split(",")
         lines[row] = ",".join([*cells[:3], segment])
-    lines[20] = f'007,1e1, 2.50 ,"{"far\n" * 90}"'  # longer than a batch
+    far = "far\n" * 90
+    lines[20] = f'007,1e1, 2.50 ,"{far}"'  # longer than a batch
     return "\n" + "\n".join(lines) + "\n\n\n"
 
 
@@ -116,6 +119,7 @@ def test_text_is_labelled_as_a_whole_table_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name, options, written = FORMS[form]
+    options = [] if suffix == ".parquet" and form == "separator at the end" else options
     Path(name).write_bytes(written(odd_text()))
     heights = n_batches(monkeypatch)
     assert check_the_same(["model.json", name, *options], capsys, suffix) == ""
@@ -240,7 +244,7 @@ def test_gaps_and_levels_are_counted_over_all_batches(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     complete = people().drop_nulls()
-    for column, words in (("age", "has 8 missing cells"), ("city", "has levels 'Genf', 'Ulm'")):
+    for column, words in (("age", "has 8 missing cells"), ("city", "has 'Genf', 'Ulm'")):
         model = fit_column(column, complete)
         frame = people() if column == "age" else set_cell(column, 70, "Genf", "Ulm")
         frame.write_csv("t.csv")
@@ -299,7 +303,7 @@ def test_flags_that_are_all_numbers(folder: Path, capsys: pytest.CaptureFixture[
     people().with_columns(member=pl.lit("1")).write_csv("t.csv")
     assert "(row 0: '1')" in check_the_same([model, "t.csv"], capsys, status=3)
     set_cell("member", 80, "true", "1").write_csv("t.csv")  # one word is enough: 1 is a new level
-    assert "has level '1'" in check_the_same([model, "t.csv"], capsys)
+    assert "has '1'" in check_the_same([model, "t.csv"], capsys)
 
 
 def test_text_that_is_no_table_in_its_midst(

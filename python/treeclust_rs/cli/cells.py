@@ -61,9 +61,13 @@ def as_times(cells: pl.Series) -> pl.Series:
     return next((times for times, odd in _times(cells) if not odd.any()), cells)
 
 
-def odd_times(cells: pl.Series) -> pl.Series:
-    """Mark the cells of text that are no times of the form that most have, and not missing."""
-    return min((odd for _, odd in _times(cells)), key=lambda odd: int(odd.sum()))
+def odd_times(cells: pl.Series, dtype: pl.DataType | None = None) -> pl.Series:
+    """Mark the cells of text that are no times of the form that most have, and not missing.
+
+    `dtype`: of the times of the form, if it is known.
+    """
+    odd = [odd for times, odd in _times(cells) if dtype in (None, times.dtype)]
+    return min(odd, key=lambda odd: int(odd.sum()))
 
 
 def _times(cells: pl.Series) -> list[tuple[pl.Series, pl.Series]]:

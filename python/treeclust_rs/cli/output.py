@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _DRAWN_SUFFIXES = (".png", ".svg", ".pdf")
 # Most lines of the table of costs by number of leaves.
 _MAX_PATH_ROWS = 12
-# Rows that are written to stdout as one text.
+# Rows that are made one text.
 _ROWS_AT_ONCE = 50_000
 # How cells begin that spreadsheets take for formulas.
 _FORMULA = r"^[=+\-@\t\r\n]"
@@ -163,8 +163,7 @@ def write_table(
         with replacing_file(path) as temporary:
             frame.write_parquet(temporary)
     else:
-        parts = [frame]
-        write_batches(parts, path, separator, header=header, escape_formulas=escape_formulas)
+        write_batches([frame], path, separator, header=header, escape_formulas=escape_formulas)
 
 
 def write_batches(
@@ -178,24 +177,33 @@ def write_batches(
     """Write the rows of batches, one batch after the other, as `write_table` writes them all."""
     parts = map(_without_formulas, batches) if escape_formulas else iter(batches)
     if path is None:
-        for part in parts:
-            for start in range(0, max(part.height, 1), _ROWS_AT_ONCE):
-                rows = part[start : start + _ROWS_AT_ONCE]
-                sys.stdout.write(rows.write_csv(separator=separator or ",", include_header=header))
-                header = False
+        for text in _texts(parts, separator or ",", header=header):
+            sys.stdout.write(text)
         return
     usual = TABLE_SUFFIXES[suffix_of(path) or ""]
     with replacing_file(path) as temporary, ExitStack() as files:
         if not usual:
             _sink_parquet(parts, temporary)
             return
-        raw = files.enter_context(open(temporary, "xb"))
-        target: Any = raw
+        target = files.enter_context(open(temporary, "xb"))
         if path.suffix.lower() == ".gz":
-            # Neither name nor time, so that the same table makes the same file.
-            target = files.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+            # Neither name nor time, so that the same table makes the same file; nor does polars
+            # write to it, which makes a mark wherever it ends.
+            compressed = files.enter_context(gzip.GzipFile("", "wb", fileobj=target, mtime=0))
+            for text in _texts(parts, separator or usual, header=header):
+                compressed.write(text.encode())
+            return
         for part in parts:
             part.write_csv(target, separator=separator or usual, include_header=header)
+            header = False
+
+
+def _texts(parts: Iterable[pl.DataFrame], separator: str, *, header: bool) -> Iterator[str]:
+    """Yield the text of tables, some rows at a time."""
+    for part in parts:
+        for start in range(0, max(part.height, 1), _ROWS_AT_ONCE):
+            rows = part[start : start + _ROWS_AT_ONCE]
+            yield rows.write_csv(separator=separator, include_header=header)
             header = False
 
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 import polars as pl
 
 from ..parts.batches import collected
-from .cells import as_codes, as_flags, codes_are_numbers
+from .cells import as_codes, as_flags, as_times, codes_are_numbers, odd_times
 from .messages import DataError
 from .reading import (
     Source,
@@ -101,9 +101,13 @@ class Batch(Source):
         return as_flags(cells)
 
     def _times(self, cells: pl.Series) -> pl.Series:
-        times = Source._times(self, cells)
-        if times.count() and self.so_far.times.setdefault(cells.name, times.dtype) != times.dtype:
-            raise self._no_times(cells, times.is_not_null())
+        times, known = as_times(cells), self.so_far.times.get(cells.name)
+        if times.dtype == pl.String or (
+            known is not None and times.count() and times.dtype != known
+        ):
+            raise self._no_times(cells, odd_times(cells, known))
+        if times.count():
+            self.so_far.times[cells.name] = times.dtype
         return times
 
     def check_flags(self) -> None:
