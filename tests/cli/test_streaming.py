@@ -1,4 +1,4 @@
-"""`predict --stream`: batches of a table give the same output as the whole table."""
+"""`fit` and `predict --stream`: batches of a table give what the whole table gives."""
 
 from __future__ import annotations
 
@@ -393,3 +393,119 @@ def test_a_file_may_be_replaced_by_its_own_labels(model: Path) -> None:
         frame = pl.read_csv("t.csv")
         assert frame.columns == ["id", "x", "y", "segment", "cluster"]
         assert frame.height == 60
+
+
+# ---- fit ----------------------------------------------------------------------------------------
+
+FIT = ["--method", "exkmc", "--base-tree", "none", "-k", "3", "-q"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--drop", "id,segment"],
+        ["--columns", "y,x", "--leaves", "7", "--scale", "standard"],
+        ["--columns", "x,y", "--leaves", "inf", "--max-depth", "4", "--unit", "x=3"],
+    ],
+)
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
+def test_fits_are_those_of_the_whole_table(suffix: str, options: list[str], folder: Path) -> None:
+    # Whole numbers in the first batches alone; the columns of the files in two orders.
+    number = pl.int_range(pl.len())
+    frame = points().with_columns(pl.when(number < 15).then(pl.col("x").round()).otherwise("x"))
+    Path("parts").mkdir()
+    for part, rows in enumerate([frame[:23], frame[23:].select("y", "segment", "id", "x")]):
+        path = Path(f"parts/{part}{suffix}")
+        if suffix == ".parquet":
+            rows.write_parquet(path)
+        else:
+            text = rows.write_csv().replace(".0,", ",").encode()
+            path.write_bytes(gzip.compress(text) if suffix == ".csv.gz" else text)
+    fit = ["fit", "parts", *FIT, *options]
+    for name, stream in (("whole", []), ("stream", ["--stream"])):
+        labels = ["--labels-out", f"{name}.csv", "--plot", f"{name}.dot"]
+        assert main([*fit, *stream, "-o", f"{name}.json", *labels]) == 0
+    for end in ("json", "csv", "dot"):
+        assert Path(f"stream.{end}").read_bytes() == Path(f"whole.{end}").read_bytes()
+    assert tc.load("stream.json").predict(frame).tolist() == (
+        pl.read_csv("stream.csv")["cluster"].to_list()
+    )
+    assert main([*fit, "--stream", "--labels-out", "stream.parquet"]) == 0
+    assert pl.read_parquet("stream.parquet").equals(pl.read_csv("whole.csv"))
+
+
+def test_a_fit_tells_the_size_of_the_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = ["fit", "points.csv", "--columns", "x,y", *FIT[:-1], "-o", "model.json"]
+    assert outcome([*fit, "--stream"], capsys) == outcome(fit, capsys)
+    assert outcome([*fit[:-2], "--stream"], capsys)[2].splitlines()[0] == (
+        "treeclust: points.csv: 60 rows, 2 columns."
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "cell", "message"),
+    [
+        (40, "old", "t.csv: not numbers: 'x' (row 40: 'old'); rows count from 0. Take x"),
+        (40, "", "empty, NaN or infinite cells: 'x' 1, the first in row 40 (rows count from 0)."),
+        (59, "inf", "empty, NaN or infinite cells: 'x' 1, the first in row 59 (rows count from"),
+        (40, "true", "t.csv: not numbers: 'x' (row 40: 'true'); rows count from 0."),
+        (None, "true", "t.csv: true and false, and no numbers: 'x'. Write 1 and 0, or take x"),
+    ],
+)
+def test_a_fit_takes_complete_numbers(
+    row: int | None, cell: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    number, text = pl.int_range(pl.len()), pl.col("x").cast(pl.String)
+    here = number >= 0 if row is None else number == row
+    points().with_columns(pl.when(here).then(pl.lit(cell)).otherwise(text).alias("x")).write_csv(
+        "t.csv"
+    )
+    fit = ["fit", "t.csv", "--columns", "y,x", *FIT, "--stream", "-o", "model.json"]
+    status, _, err = outcome(fit, capsys)
+    assert status == 3
+    assert message in err
+    assert "With --stream columns are numbers without gaps." in err or cell == "true"
+    assert ("were not looked at" in err) == (row != 59)
+    assert not Path("model.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "--stream goes with --method exkmc --base-tree none: add these."),
+        (["--method", "exkmc"], "--stream goes with --method exkmc --base-tree none: add these."),
+        (["--method", "kauri"], "--stream goes with --method exkmc --base-tree none: add these."),
+        ([*FIT, "--cuts", "interval"], "--cuts interval: cuts are thresholds."),
+        ([*FIT, "--criterion", "kmedians"], "--criterion kmedians: the criterion is kmeans."),
+        ([*FIT, "--scale", "robust"], "--scale robust: add --scale standard, or units by --unit."),
+        ([*FIT, "--reference", "segment"], "leave --reference out."),
+        ([*FIT, "--numbers", "x"], "--stream does not go with --numbers, which looks at all"),
+        ([*FIT, "--levels", "x"], "--stream does not go with --levels, which looks at all"),
+    ],
+)
+def test_what_a_fit_in_batches_does_not_take(
+    options: list[str], message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = outcome(["fit", "points.csv", *options, "--stream"], capsys)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_a_table_that_changes_during_the_fit(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+    batches = text_files.TextBatches.__iter__
+
+    def shorter(self):
+        nonlocal asked
+        asked += 1
+        return iter(list(batches(self))[: None if asked < 6 else -1])
+
+    monkeypatch.setattr(text_files.TextBatches, "__iter__", shorter)
+    status, _, err = outcome(["fit", "points.csv", "--columns", "x,y", *FIT, "--stream"], capsys)
+    assert status == 3
+    assert err.startswith("treeclust: points.csv has ")
+    assert "rows now and had 60" in err

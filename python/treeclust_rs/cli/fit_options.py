@@ -29,6 +29,8 @@ def check_fit_options(arguments: argparse.Namespace) -> None:
         raise UserError(f"--unit does not go with --scale {arguments.scale}: give one of them.")
     if "--kernel" in method.options:
         _check_kernel_options(arguments, method)
+    if arguments.stream:
+        _check_stream(arguments)
     check_leaves(arguments, arguments.leaves)
 
 
@@ -46,6 +48,27 @@ def check_leaves(arguments: argparse.Namespace, leaves: float | None) -> None:
             f"--leaves {leaves} is less than the {DEFAULT_N_CLUSTERS} clusters "
             "that are sought without -k: give -k too."
         )
+
+
+def _check_stream(arguments: argparse.Namespace) -> None:
+    """Raise UserError for options that a fit batch by batch does not take."""
+    if (arguments.method, arguments.base_tree) != ("exkmc", "none"):
+        raise UserError("--stream goes with --method exkmc --base-tree none: add these.")
+    for option, value, without in (
+        ("--criterion", "kmedians", "the criterion is kmeans"),
+        ("--cuts", "interval", "cuts are thresholds"),
+        ("--scale", "robust", "add --scale standard, or units by --unit"),
+    ):
+        if value_of(arguments, option) == value:
+            raise UserError(f"--stream does not go with {option} {value}: {without}.")
+    if arguments.reference is not None:
+        raise UserError("--stream finds the clusters by k-means: leave --reference out.")
+    for option in ("--numbers", "--levels"):
+        if value_of(arguments, option):
+            raise UserError(
+                f"--stream does not go with {option}, which looks at all cells of a column: leave "
+                "the column out by --drop, or write its numbers to the files first."
+            )
 
 
 def _check_kernel_options(arguments: argparse.Namespace, method: Method) -> None:
@@ -338,6 +361,11 @@ def _add_kernel(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_stream(parser: argparse._ActionsContainer, text: str) -> None:
+    """Add the option that reads tables batch by batch; `text` is its help."""
+    parser.add_argument("--stream", action="store_true", help=text)
+
+
 def add_include_greedy(parser: argparse._ActionsContainer) -> None:
     """Add the option of random cuts that lets another tree compete."""
     parser.add_argument(
@@ -371,11 +399,22 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_escape_formulas(output)
     add_force(output)
-    add_work(parser, "number of threads (default: one per core, fewer if OMP_NUM_THREADS says so)")
+    work = add_work(
+        parser, "number of threads (default: one per core, fewer if OMP_NUM_THREADS says so)"
+    )
+    add_stream(
+        work,
+        "for tables larger than memory, with --method exkmc --base-tree none and columns of "
+        "numbers without gaps: read them batch by batch, some dozens of times; up to 100,000 rows "
+        "the model is the same, of more rows k-means sees a sample",
+    )
 
 
-def add_work(parser: argparse.ArgumentParser, jobs: str) -> None:
-    """Add the options on cores and on what is told; `jobs` is the help of ``--jobs``."""
+def add_work(parser: argparse.ArgumentParser, jobs: str) -> argparse._ArgumentGroup:
+    """Add the options on cores and on what is told, and return their group.
+
+    `jobs` is the help of ``--jobs``.
+    """
     work = parser.add_argument_group("the work")
     work.add_argument("--jobs", type=read.whole_number(1), metavar="N", help=jobs)
     talk = work.add_mutually_exclusive_group()
@@ -383,3 +422,4 @@ def add_work(parser: argparse.ArgumentParser, jobs: str) -> None:
         "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
     )
     talk.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
+    return work

@@ -3,6 +3,9 @@
 import argparse
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,12 +16,24 @@ from .._data import ColumnWarning, Scale
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import format_count
 from .._util.arrays import NOISE
+from ..parts import fit_batches
 from .features import chosen_columns, chosen_reading, features
 from .fit_options import check_fit_options, value_of
 from .messages import DataError, UserError, write_remark
 from .methods import METHODS, MIXED_METHODS, parameter_of
-from .output import draw, output_path, picture_path, print_fit, save, table_path, write_table
-from .reading import Source, read_source
+from .output import (
+    draw,
+    output_path,
+    picture_path,
+    print_fit,
+    save,
+    table_path,
+    write_batches,
+    write_table,
+)
+from .reading import Source, leave_out, read_source
+from .streaming import Batch, open_stream
+from .text_files import quoted
 
 # Costs of kernel trees take O(n^2): up to so many rows they are computed, printed and saved.
 _MAX_COST_ROWS = 10_000
@@ -33,6 +48,38 @@ def fit(arguments: argparse.Namespace) -> None:
     model_path = output_path(arguments.output, (".json",), arguments)
     labels_path = table_path(arguments.labels_out, arguments)
     picture = picture_path(arguments.plot, arguments)
+    fitted = _fit_batches(arguments) if arguments.stream else _fit_table(arguments)
+    model, with_costs = fitted.model, fitted.with_costs
+    if not arguments.quiet:
+        print_fit(model, arguments.clusters, arguments.leaves, with_costs=with_costs)
+    if model_path is not None:
+        save(model, model_path)
+        write_remark(f"model written to {model_path}", arguments)
+    if picture is not None:
+        draw(model, picture)
+        write_remark(f"picture written to {picture}", arguments)
+    if labels_path is not None:
+        fitted.write_labels(labels_path, arguments.escape_formulas)
+        write_remark(f"labels written to {labels_path}", arguments)
+    if model_path is None:
+        what = "nothing" if picture is None and labels_path is None else "the model is not"
+        write_remark(f"{what} saved; add -o model.json", arguments)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """A model, and what is left to do with it."""
+
+    model: Any
+    with_costs: bool
+    """Whether its costs of kernels are printed."""
+    write_labels: Callable[[Path, bool], None]
+    """Writes the cluster of every row to a path; whether formulas are escaped."""
+
+
+def _fit_table(arguments: argparse.Namespace) -> _Fitted:
+    """Fit a model to a table in memory."""
+    method = METHODS[arguments.method]
     source = read_source(arguments, rechunk=True)
     columns = chosen_columns(source, arguments)
     reference = None if arguments.reference is None else source.labels(arguments.reference)
@@ -53,21 +100,50 @@ def fit(arguments: argparse.Namespace) -> None:
         with_costs = frame.height <= _MAX_COST_ROWS or reference is None
         if with_costs:
             _ = model.kernel_cost_, model.reference_kernel_cost_
-    if not arguments.quiet:
-        print_fit(model, arguments.clusters, arguments.leaves, with_costs=with_costs)
-    if model_path is not None:
-        save(model, model_path)
-        write_remark(f"model written to {model_path}", arguments)
-    if picture is not None:
-        draw(model, picture)
-        write_remark(f"picture written to {picture}", arguments)
-    if labels_path is not None:
+
+    def write_labels(path: Path, escape_formulas: bool) -> None:
         labels = pl.DataFrame({"cluster": model.labels_})
-        write_table(labels, labels_path, escape_formulas=arguments.escape_formulas)
-        write_remark(f"labels written to {labels_path}", arguments)
-    if model_path is None:
-        what = "nothing" if picture is None and labels_path is None else "the model is not"
-        write_remark(f"{what} saved; add -o model.json", arguments)
+        write_table(labels, path, escape_formulas=escape_formulas)
+
+    return _Fitted(model, with_costs, write_labels)
+
+
+def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
+    """Fit a model to a table that is read again and again, batch by batch."""
+    stream = open_stream(arguments)
+    columns = chosen_columns(stream.head(), arguments)
+    model = _estimator(arguments, columns, None)
+    chosen_by = "--columns" if arguments.columns else "--drop"
+
+    def rows() -> Iterator[pl.DataFrame]:
+        return stream.map(lambda batch: _complete_numbers(batch, columns, chosen_by))
+
+    try:
+        fit_batches(model, rows)
+    except ValueError as error:
+        raise ValueError(str(error).replace("batches has", f"{stream.name} has", 1)) from error
+    n_rows = int(model.tree_.n_node_samples[0])
+    size = f"{format_count(n_rows, 'row')}, {format_count(len(columns), 'column')}"
+    write_remark(f"{stream.name}: {size}.", arguments)
+
+    def write_labels(path: Path, escape_formulas: bool) -> None:
+        labels = (pl.DataFrame({"cluster": model.predict(batch)}) for batch in rows())
+        write_batches(labels, path, escape_formulas=escape_formulas)
+
+    return _Fitted(model, True, write_labels)
+
+
+def _complete_numbers(batch: Batch, columns: list[str], chosen_by: str) -> pl.DataFrame:
+    """Return the columns to fit of a batch; raise DataError if they are not complete numbers."""
+    instead = " With --stream columns are numbers without gaps."
+    frame = batch.numbers(columns, chosen_by=chosen_by, instead=instead)
+    flags = [column.name for column in frame if column.dtype == pl.Boolean]
+    if flags:
+        raise DataError(
+            f"{batch.name}: true and false, and no numbers: {quoted(flags)}. Write 1 and 0, or "
+            f"{leave_out(flags, chosen_by)}.{instead}"
+        )
+    return frame
 
 
 def check_sizes(

@@ -18,6 +18,7 @@ from .fit_options import (
     add_fit_options,
     add_force,
     add_include_greedy,
+    add_stream,
     add_work,
 )
 from .messages import EXIT_STATUSES, UserError
@@ -131,7 +132,8 @@ def _add_fit(commands: Any) -> None:
         "  treeclust fit points.parquet --reference segment --leaves 20 -o segments.json\n"
         "  treeclust fit points.parquet --method kauri -k 5 --leaves 8 --kernel rbf\n"
         "  treeclust fit rings.csv --method kernel-expand -k 2 --leaves 6 --gamma scale\n"
-        "  treeclust fit customers.csv --method oblique -k 6 --scale standard --alpha 3",
+        "  treeclust fit customers.csv --method oblique -k 6 --scale standard --alpha 3\n"
+        "  treeclust fit folder/ --drop id --method exkmc --base-tree none --stream -o m.json",
     )
     _add_data(parser)
     add_fit_options(parser)
@@ -216,11 +218,10 @@ def _add_predict(commands: Any) -> None:
         help="print, by column that the model tests, the missing cells and the levels that the fit "
         "did not have; without -o nothing else",
     )
-    parser.add_argument(
-        "--stream",
-        action="store_true",
-        help="for tables larger than memory: read, label and write them batch by batch; the output "
-        "is the same. To stdout rows are written before an error in later ones is found",
+    add_stream(
+        parser,
+        "for tables larger than memory: read, label and write them batch by batch; the output is "
+        "the same. To stdout rows are written before an error in later ones is found",
     )
     add_escape_formulas(parser)
     add_force(parser)
