@@ -8,7 +8,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import polars as pl
@@ -776,6 +776,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         "-k/--clusters: must be a whole number, at least 1. Got 'three'",
     ),
     "no such file": (4, ["fit", "none.csv"], "none.csv: no such file."),
+    "no such folder": (4, ["fit", "none/"], "none/: no such file or folder."),
     "pattern of no file": (4, ["fit", "none*.csv"], "none*.csv: no file has such a name."),
     "unknown kind of file": (2, ["fit", "points.xlsx"], "read from a file named .csv, .tsv"),
     "empty file": (3, ["fit", "empty.csv"], "empty.csv is empty."),
@@ -1535,8 +1536,8 @@ def test_a_file_is_replaced_whole_or_not_at_all(
 ) -> None:
     Path("out.csv").write_text("old")
 
-    def half(frame: pl.DataFrame, file: Path, **_: object) -> None:
-        file.write_text("half of ")
+    def half(frame: pl.DataFrame, file: BinaryIO, **_: object) -> None:
+        file.write(b"half of ")
         raise OSError("No space left on device")
 
     monkeypatch.setattr(pl.DataFrame, "write_csv", half)

@@ -416,6 +416,8 @@ def is_text(name: str | Path) -> bool:
 def check_table(name: str, text: TextFormat) -> str:
     """Return the separator of a table, none for Parquet; raise UserError if it cannot be read."""
     suffix = suffix_of(name)
+    if suffix is None and not Path(name).suffix and not Path(name).exists():
+        raise FileError(f"{name}: no such file or folder.")
     if suffix is None:
         known = either(list(TABLE_SUFFIXES))
         raise UserError(f"{name}: a table is read from a file named {known}.")
