@@ -7,7 +7,8 @@ folder unless they are there already. `tc.parts.fit_batches` grows a tree of 40 
 a process of its own, on all cores: seconds, questions, bytes of all answers, and the peak of memory
 above what the process holds when it begins to fit. Up to ten million rows the bytes of the answers
 are counted in a process of their own, and the tree is compared with that of `ExKMC.fit`, which must
-be the same to the bit. Nothing here fails because something was slow.
+be the same to the bit. A second table tells how questions, bytes and time grow with the number of
+parts that answer, and of centers. Nothing here fails because something was slow.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import json
 import subprocess
 import sys
 import time
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +35,8 @@ from treeclust_rs.parts.protocol import Fit, Gathering
 
 COLUMNS, CENTERS, LEAVES, PER_FILE = 20, 10, 40, 1_000_000
 MOST_IN_MEMORY = 10_000_000
+# Rows, and numbers of parts and of centers, of the second table.
+GROWTH_ROWS, PARTS, MORE_CENTERS = 400_000, (1, 4, 16), (5, 10, 20)
 
 
 def main() -> None:
@@ -58,7 +63,15 @@ def main() -> None:
         "as in memory",
     )
     text = f"{COLUMNS} columns, {CENTERS} centers, {LEAVES} leaves, float64, all cores."
-    common.publish("Parts", [text, table(head, lines)], missing, arguments)
+    growth_text = (
+        f"{GROWTH_ROWS:,} rows in parts of equal size, which answer one after the other: bytes of "
+        "the answers of one part to all questions, and seconds for all parts. The trees are those "
+        "of one part."
+    )
+    growth_head = ("centers", "parts", "questions", "MB of a part", "seconds", "as one part")
+    growth = table(growth_head, _growth(GROWTH_ROWS // 10 if arguments.quick else GROWTH_ROWS))
+    tables = [text, table(head, lines), growth_text, growth]
+    common.publish("Parts", tables, missing, arguments)
     return None
 
 
@@ -101,6 +114,32 @@ def _measured(n: int, folder: Path) -> list[Cell]:
         f"{found['peak'] / 1e6:.0f}",
         same,
     ]
+
+
+def _growth(n: int) -> list[list[Cell]]:
+    """Return the lines of the table of parts and centers."""
+    lines: list[list[Cell]] = []
+    for k in MORE_CENTERS:
+        rng = np.random.default_rng(k)
+        centers = 3.0 * rng.normal(size=(k, COLUMNS))
+        X = centers[rng.integers(k, size=n)] + rng.normal(size=(n, COLUMNS))
+        one = ""
+        for n_parts in PARTS:
+            print(f"... {k} centers, {n_parts} parts", file=sys.stderr, flush=True)
+            model = tc.ExKMC(reference=centers, base_tree=None, max_leaves=LEAVES)
+            fit, parts, n_bytes = Fit(model), np.array_split(X, n_parts), 0
+            start = time.perf_counter()
+            while (question := fit.question()) is not None:
+                answers = [question.answer(part, part_id=i) for i, part in enumerate(parts)]
+                n_bytes += len(answers[0].to_bytes())
+                fit.tell(reduce(add, answers))
+            seconds = time.perf_counter() - start
+            json_of_tree = fit.result().to_json()
+            one = one or json_of_tree
+            same = "yes" if json_of_tree == one else "NO"
+            line = [str(k), str(n_parts), str(fit.n_rounds), f"{n_bytes / 1e6:.0f}"]
+            lines.append([*line, runs([seconds]), same])
+    return lines
 
 
 def _in_process(what: str, folder: Path) -> dict[str, Any]:

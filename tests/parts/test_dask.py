@@ -66,3 +66,28 @@ def test_a_killed_worker_changes_nothing(monkeypatch):
         monkeypatch.setattr(Fit, "tell", tell_and_kill)
         same(tc.dask.fit(model_of(centers), rows), expected)
         assert len(killed) == 1
+
+
+@pytest.mark.slow
+def test_when_all_workers_die_dask_says_so(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    X, centers = example(2_000)
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = model_of(centers).fit(frame[:500])
+    before = model.to_json()
+    is_deadly = tmp_path / "now"
+
+    def read(part):
+        if is_deadly.exists():
+            os._exit(1)
+        return part
+
+    options = {"n_workers": 3, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster):
+        rows = dd.from_pandas(frame, npartitions=6, sort=False)
+        rows = rows.map_partitions(read, meta=frame.iloc[:0])
+        tc.dask.fit(model_of(centers), rows)
+        is_deadly.touch()
+        with pytest.raises(distributed.KilledWorker):
+            tc.dask.fit(model, rows)
+    assert model.to_json() == before

@@ -288,7 +288,8 @@ def test_bad_rows_are_refused_by_name():
         (tc.IMM(3), TypeError, "Fits in parts are of ExKMC. Got IMM"),
         (tc.BestTree(3), TypeError, "Got BestTree"),
         (tc.ExKMC(3), ValueError, "takes ExKMC with base_tree=None"),
-        (tc.ExKMC(3, base_tree=None), ValueError, "reference= centers"),
+        (tc.ExKMC(3, base_tree=None), ValueError, "give n_features, feature_names, or centers"),
+        (tc.ExKMC(3, base_tree=None, max_leaves=2), ValueError, "The number of columns"),
         (tc.ExKMC(base_tree=None, reference=KMeans(3)), ValueError, "reference= centers"),
         (tc.ExKMC(base_tree=None, reference=np.zeros(5, int)), ValueError, "reference= centers"),
         (model_of(np.eye(3), cuts="interval"), ValueError, 'cuts="threshold"'),
@@ -305,6 +306,115 @@ def test_what_is_not_fitted_in_parts_is_refused_with_a_way_out(model, error, mes
     with pytest.raises(error) as caught:
         Fit(model)
     assert message in str(caught.value)
+
+
+def test_columns_are_counted_once():
+    centers = np.eye(3)
+    for options, error, message in (
+        ({"n_features": 2}, ValueError, "n_features=2, but the reference has centers of 3 columns"),
+        ({"n_features": 2.0}, TypeError, "n_features must be an int"),
+        ({"feature_names": ["a", "b"]}, ValueError, "feature_names"),
+    ):
+        with pytest.raises(error, match=message):
+            Fit(model_of(centers), **options)
+    own = tc.ExKMC(3, base_tree=None)
+    for options, message in (
+        ({"n_features": 2, "feature_names": ["a"]}, "n_features=2, but feature_names has 1 column"),
+        ({"n_features": 0}, "at least one column"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Fit(own, **options)
+    with pytest.raises(ValueError, match=r"max_leaves=2 must be at least n_clusters=3"):
+        Fit(tc.ExKMC(3, base_tree=None, max_leaves=2), n_features=2)
+    assert Fit(own, n_features=2).question().n_features == 2
+
+
+# ---- clusters that are found --------------------------------------------------------------------
+
+
+def own_model(k=4, **options):
+    return tc.ExKMC(k, base_tree=None, random_state=3, n_jobs=1, **{"max_leaves": 10, **options})
+
+
+@pytest.mark.parametrize("kind", ["plain", "ties", "far"])
+@pytest.mark.parametrize("scale", [None, "standard", [1.0, 2.0, 0.5, 3.0]])
+def test_without_a_reference_the_tree_is_that_of_memory(kind, scale):
+    rng = np.random.default_rng(20)
+    X, _ = rows(rng, 600, kind=kind)
+    for weight in (None, rng.choice([0.0, 0.3, 2.0], size=600)):
+        expected = own_model(scale=scale).fit(X, sample_weight=weight)
+        for ends in ([0, 600], [0, 1, 1, 250, 600]):
+            fit = Fit(own_model(scale=scale), n_features=4)
+            same(converse(fit, X, ends, weight, rng), expected)
+    frame = pl.DataFrame(X, schema=list("abcd"))
+    same(fit_batches(own_model(scale=scale), frame.lazy()), own_model(scale=scale).fit(frame))
+    same(fit_batches(own_model(scale=scale), [X[:99], X[99:]]), own_model(scale=scale).fit(X))
+
+
+def test_max_leaves_none_goes_by_the_clusters_that_were_found():
+    X = np.repeat([[0.0], [1.0], [5.0]], 30, axis=0)
+    with pytest.warns(UserWarning, match="3"):
+        expected = own_model(5, max_leaves=None).fit(X)
+    with pytest.warns(UserWarning, match="3") as told:
+        found = fit_batches(own_model(5, max_leaves=None), X)
+    same(found, expected)
+    assert found.n_leaves_ == 3
+    assert len(told) == 1
+    assert found.n_clusters == 5
+    with pytest.raises(ValueError, match="n_samples=2 must be at least n_clusters=8"):
+        fit_batches(tc.ExKMC(base_tree=None), X[:2])
+
+
+def test_more_rows_than_are_drawn_move_the_centers():
+    rng = np.random.default_rng(21)
+    centers = rng.normal(size=(5, 3)) * 4
+    X = centers[rng.integers(0, 5, size=130_000)] + rng.normal(size=(130_000, 3))
+    model = own_model(5, max_leaves=12, scale="standard")
+    fit, checkpoints = Fit(model, n_features=3), 0
+    while (question := fit.question()) is not None:
+        copy = Fit.from_bytes(fit.to_bytes(), own_model(5, max_leaves=12, scale="standard"))
+        assert copy.question().to_bytes() == question.to_bytes()
+        checkpoints += 1
+        fit.tell(question.answer(X[:50_000], part_id=0) + question.answer(X[50_000:], part_id=1))
+    found = fit.result()
+    assert checkpoints == fit.n_rounds
+    expected = own_model(5, max_leaves=12, scale="standard").fit(X)
+    # The k-means of all rows; the clusters are clear, so both find the same ones.
+    assert found.reference_inertia_ == pytest.approx(expected.reference_inertia_, rel=1e-3)
+    assert found.reference_inertia_ >= expected.reference_inertia_ * (1 - 1e-9)
+    # About the centers of the last pass, by definition; and the tree about its own means.
+    given = found._training.reference_centers
+    apart = np.square((X[:, None] - given) / found.scale_).sum(axis=2)
+    assert found.reference_inertia_ == pytest.approx(apart.min(axis=1).sum(), rel=1e-12)
+    passed = np.array([X[apart.argmin(axis=1) == label].mean(axis=0) for label in range(5)])
+    np.testing.assert_allclose(given, passed, rtol=0, atol=1e-3)  # centers have come to rest
+    labels = found.predict(X)
+    means = np.array([X[labels == label].mean(axis=0) for label in range(5)])
+    np.testing.assert_allclose(found.cluster_centers_, means, rtol=1e-12)
+    cost = np.square((X - means[labels]) / found.scale_).sum()
+    assert found.inertia_ == pytest.approx(cost, rel=1e-10)
+    # The same clusters given: the same tree.
+    again = fit_batches(model_of(given, max_leaves=12, scale="standard"), X)
+    assert again.rules().frame.equals(found.rules().frame)
+
+
+def test_a_sample_that_says_little_is_told():
+    n = 200_000
+    places = np.arange(float(n))[:, None]
+    fit = Fit(own_model(3), n_features=1)
+    for _ in range(2):
+        fit.tell(fit.question().answer(places, part_id=0))
+    shift, scale, drawn, are_all = fit._core.wanted_rows()
+    drawn = drawn[:, 0].astype(int)
+    assert (shift.tolist(), scale.tolist(), are_all) == ([99900.0], [1.0], False)
+    np.testing.assert_array_equal(drawn // 2, np.arange(n // 2))  # a row of each two
+    assert 0.49 < (drawn % 2).mean() < 0.51
+    # The others lie elsewhere.
+    X = np.random.default_rng(22).normal(size=(n, 1)) + 8.0
+    X[drawn] -= 8.0
+    with pytest.warns(UserWarning, match=r"^The clusters of a sample cost \d+\.\d% more than what"):
+        found = fit_batches(own_model(3), X)
+    assert found.reference_inertia_ < 3 * n
 
 
 def test_an_estimator_stays_as_it_was_until_the_result():
@@ -325,6 +435,28 @@ def test_an_estimator_stays_as_it_was_until_the_result():
         _ = model.reference_labels_
     np.testing.assert_array_equal(model.predict(X), model_of(centers).fit(X).labels_)
     assert model.fit(X).labels_.shape == (200,)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
+def test_a_fit_that_ends_early_leaves_the_estimator_as_it_was(error):
+    X, centers = rows(np.random.default_rng(23), 300)
+    for model in (model_of(centers), own_model()):
+        model.fit(X[:100])
+        before, state = model.to_json(), dict(model.__dict__)
+        calls = []
+
+        def batches(calls=calls):
+            yield X[:150]
+            calls.append(1)
+            if len(calls) == 6:
+                raise error("in the sixth round")
+            yield X[150:]
+
+        with pytest.raises(error, match="in the sixth round"):
+            fit_batches(model, batches)
+        assert model.to_json() == before
+        assert all(model.__dict__[name] is value for name, value in state.items())
+        assert len(model.__dict__) == len(state)
 
 
 def test_rows_without_weight_and_without_rows_are_refused():

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from .._data.frames import frame_source, string_names
@@ -26,10 +27,16 @@ class Source:
     """Gives all batches, each time it is called."""
     names: list[str] | None
     """Of the columns; None: they have none."""
+    n_features: int | None = None
+    """Number of columns; None: that of their names."""
 
 
 # Rows of a query that are held at a time, beside those that polars reads ahead.
-_BATCH = 1 << 16
+_BATCH = 1 << 15
+
+# How many row groups polars reads ahead: by default so many that they take most of the memory of a
+# fit, and no less time.
+_READ_AHEAD = "POLARS_ROW_GROUP_PREFETCH_SIZE"
 
 _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
     ".parquet": partial(pl.scan_parquet, low_memory=True),
@@ -46,7 +53,7 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
     Parameters
     ----------
     model : ExKMC
-        With ``base_tree=None`` and a `reference` with centers: see `Fit`.
+        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
     batches : LazyFrame, path-like, list, or callable
         A polars LazyFrame; a Parquet or CSV file, a pattern such as ``"rows/*.parquet"``, a folder
         of such files, or a list of these; a list of frames or arrays; or a function without
@@ -93,7 +100,8 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
                 f"sample_weight={sample_weight!r} is no column of the rows, which have {known}."
             )
         names = [name for name in names if name != sample_weight]
-    fit = Fit(model, feature_names=names)
+    n_features = source.n_features if names is None else None
+    fit = Fit(model, feature_names=names, n_features=n_features)
     while (question := fit.question()) is not None:
         gathering = Gathering(question, fit.threads)
         for batch in source.batches():
@@ -145,18 +153,28 @@ def _with_names(batches: Callable[[], Iterable[Any]]) -> Source:
     """Return batches with the names that the columns of the first have."""
     for batch in batches():
         first = frame_source(batch)
-        return Source(batches, None if first is None else string_names(first.names))
+        if first is not None:
+            return Source(batches, string_names(first.names), len(first.names))
+        shape = np.shape(batch)
+        return Source(batches, None, shape[1] if len(shape) == 2 else None)
     raise ValueError("batches gives no rows.")
 
 
-def _collected(frame: pl.LazyFrame) -> Iterable[pl.DataFrame]:
-    """Return the batches of a query, in the order of its rows.
+def _collected(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    """Yield the batches of a query, in the order of its rows.
 
     polars calls `collect_batches` unstable: where it is not, all rows are one batch.
     """
-    if hasattr(frame, "collect_batches"):
-        return frame.collect_batches(maintain_order=True, chunk_size=_BATCH)
-    return [frame.collect()]
+    if not hasattr(frame, "collect_batches"):
+        yield frame.collect()
+        return
+    before = os.environ.get(_READ_AHEAD)
+    os.environ.setdefault(_READ_AHEAD, "2")  # polars has no other way to be told
+    try:
+        yield from frame.collect_batches(maintain_order=True, chunk_size=_BATCH)
+    finally:
+        if before is None:
+            os.environ.pop(_READ_AHEAD, None)
 
 
 def _scan(paths: Sequence[str | os.PathLike[str]]) -> pl.LazyFrame:

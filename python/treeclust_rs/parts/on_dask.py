@@ -19,7 +19,7 @@ def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
     Parameters
     ----------
     model : ExKMC
-        With ``base_tree=None`` and a `reference` with centers: see `Fit`.
+        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
     rows : dask DataFrame or Array
         Columns of numbers without gaps. It is read once in every round: `persist` it if the cluster
         has the memory, or read files.
@@ -55,6 +55,7 @@ def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
     if names is None and rows.ndim == 2 and rows.numblocks[1] > 1:
         rows = rows.rechunk({1: -1})
     parts = rows.to_delayed().ravel().tolist() if names is None else rows.to_delayed()
+    n_features = None if names is not None or rows.ndim != 2 else int(rows.shape[1])
 
     def ask(question: Question) -> Answer:
         shared = delayed(question, traverse=False)
@@ -65,4 +66,4 @@ def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
         total: Answer = tree_sum(answers, delayed(add_answers)).compute()
         return total
 
-    return converse(Fit(model, feature_names=names), ask)
+    return converse(Fit(model, feature_names=names, n_features=n_features), ask)

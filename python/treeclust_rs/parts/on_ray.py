@@ -19,7 +19,7 @@ def fit(model: ExKMC, dataset: Any, *, sample_weight: str | None = None) -> ExKM
     Parameters
     ----------
     model : ExKMC
-        With ``base_tree=None`` and a `reference` with centers: see `Fit`.
+        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
     dataset : ray.data.Dataset
         Columns of numbers without gaps. It is executed once (``materialize``), unless it is
         materialized already: another execution may give other blocks. Ray's object store, which

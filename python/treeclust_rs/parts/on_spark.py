@@ -22,7 +22,7 @@ def fit(model: ExKMC, sdf: Any, *, sample_weight: str | None = None) -> ExKMC:
     Parameters
     ----------
     model : ExKMC
-        With ``base_tree=None`` and a `reference` with centers: see `Fit`.
+        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
     sdf : pyspark.sql.DataFrame
         Columns of numbers without gaps, in classic Spark (not Spark Connect). It is read once in
         every round, and must give the same partitions each time, their rows in the same order: read

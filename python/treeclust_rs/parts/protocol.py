@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
@@ -12,18 +13,22 @@ import numpy as np
 
 from .. import _engine
 from .._base import LeafMeans, Limits, TrainingState
-from .._data import Table, check_finite, check_sample_weight
+from .._data import Table, Units, WeightedRows, check_finite, check_sample_weight, read_table
 from .._data.frames import frame_source
 from .._data.scale import given_scale
 from .._data.table import align_table, check_feature_names, take_rows
-from .._reference.checks import check_distinct, warn_of_lost
+from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, warn_of_lost
+from .._reference.kmeans import make_reference
 from .._reference.read import ReferenceInput, read_centers
-from .._util import FloatArray, effective_n_jobs, listed, progress_text
+from .._util import FloatArray, effective_n_jobs, format_count, listed, progress_text
 from ..estimators.exkmc import ExKMC
 from ..tree import GrownTree, tests_of
 
 # Stands for no limit of leaves: no tree has more.
 _NO_LIMIT = 1 << 62
+
+# Largest share of the cost by which moving the centers of a sample lowers it without a warning.
+_MAX_GAIN = 0.01
 
 _IN_MEMORY = "Fit in memory, by the estimator's own fit"
 
@@ -225,18 +230,29 @@ class Fit:
     Parameters
     ----------
     model : ExKMC
-        With ``base_tree=None``, ``cuts="threshold"``, ``criterion="kmeans"``, and a `reference`
-        with centers: an array (n_clusters x n_features) or a fitted estimator with
-        ``cluster_centers_``. A row belongs to the nearest center. `scale` may be None, "standard",
-        or units of the columns.
+        With ``base_tree=None``, ``cuts="threshold"`` and ``criterion="kmeans"``. `reference`:
+        centers, as an array (n_clusters x n_features) or a fitted estimator with
+        ``cluster_centers_``; a row belongs to the nearest. None: k-means (scikit-learn's, ten
+        starts) of up to 100,000 rows, one of each of as many runs of rows, finds them; of more rows
+        than that they then move to the means of their clusters, up to three times. `scale` may be
+        None, "standard", or units of the columns.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
+    n_features : int, default=None
+        Number of columns; to be given where neither the centers nor the names tell it.
 
     Raises
     ------
     TypeError, ValueError
-        If the model is another, or its parameters or centers do not suit a fit in parts.
+        If the model is another, its parameters or centers do not suit a fit in parts, or the number
+        of columns is not known.
+
+    Warns
+    -----
+    UserWarning
+        If moving the centers of a sample has lowered their cost by more than 1 %: the sample says
+        little of the clusters then.
 
     See Also
     --------
@@ -254,23 +270,32 @@ class Fit:
     # Most bins of a column and most rows that are opened to values, for tests; None: the core's.
     _bins: ClassVar[tuple[int, int] | None] = None
 
-    def __init__(self, model: ExKMC, *, feature_names: Iterable[object] | None = None) -> None:
+    def __init__(
+        self,
+        model: ExKMC,
+        *,
+        feature_names: Iterable[object] | None = None,
+        n_features: int | None = None,
+    ) -> None:
         centers = _centers_of(model)
-        table = _columns_alone(centers.shape[1], None)
-        if feature_names is not None:
-            names = check_feature_names(feature_names, table.n_features, None)
-            table = _columns_alone(table.n_features, names)
-        self._table, self._centers = table, centers
+        given = None if feature_names is None else list(feature_names)
+        d = _number_of_columns(centers, given, n_features)
+        names = None if given is None else check_feature_names(given, d, None)
+        self._table = table = _columns_alone(d, names)
         self._start(model)
         limits = Limits.of(model)
-        k, most = len(centers), limits.max_leaves
+        k = (model.n_clusters or DEFAULT_N_CLUSTERS) if centers is None else len(centers)
+        limits.check(k, centers is None and model.n_clusters is None)
+        most = limits.max_leaves
         asked = {"names": table.feature_names, "estimator": type(model).__name__}
         scale = None if model.scale == "standard" else self._given_scale(model.scale)
         self._core = _engine.PartsFit(
             json.dumps(asked).encode(),
+            d,
+            k,
             centers,
             scale,
-            max_leaves=k if most is None else _NO_LIMIT if most == math.inf else int(most),
+            max_leaves=0 if most is None else _NO_LIMIT if most == math.inf else int(most),
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
             bins=self._bins,
@@ -298,8 +323,39 @@ class Fit:
 
     def question(self) -> Question | None:
         """Return the question for all parts; None if the fit is over."""
+        self._find_clusters()
         core = self._core.question()
         return None if core is None else Question(core)
+
+    def _find_clusters(self) -> None:
+        """Find the clusters of a sample, where the fit has come to where it needs them.
+
+        Raises ValueError as k-means of the estimator: if there are more clusters than rows.
+        """
+        wanted = self._core.wanted_rows()
+        if wanted is None:
+            return
+        model = self._model
+        shift, scale, rows, are_all = wanted
+        cells, weight = rows[:, :-1], np.ascontiguousarray(rows[:, -1])
+        data = WeightedRows(
+            read_table(cells, estimator_name=type(model).__name__),
+            None if (weight == 1.0).all() else weight,
+            Units(shift, scale),
+            self.threads,
+        )
+        reference = make_reference(
+            data,
+            ReferenceInput(),
+            n_clusters=model.n_clusters,
+            random_state=model.random_state,
+            estimator_name=type(model).__name__,
+            needs_distinct=False,
+            tell=self._tell(),
+        )
+        centers = reference.centers
+        inertia = reference.inertia if are_all else None
+        self._core.set_reference(centers.in_units, centers.high, inertia)
 
     def tell(self, answer: Answer) -> None:
         """Take the answers of all parts, added up.
@@ -316,18 +372,21 @@ class Fit:
             another question; there are no rows; or sums leave the range of float64.
         """
         self._core.tell(answer._core, self.threads)
-        self._tell_user(f"round {self.n_rounds} of questions")
+        self._after_round()
 
     def tell_gathered(self, gathering: Gathering) -> None:
         """Take the answer of all parts as it was gathered, without a copy of it."""
         self._core.tell_gathered(gathering._core, self.threads)
-        self._tell_user(f"round {self.n_rounds} of questions")
+        self._after_round()
 
-    def _tell_user(self, text: str) -> None:
+    def _after_round(self) -> None:
+        if (tell := self._tell()) is not None:
+            tell(f"round {self.n_rounds} of questions")
+
+    def _tell(self) -> Callable[[str], None] | None:
+        """Return the function that prints a line of progress; None without `verbose`."""
         name = type(self._model).__name__
-        tell = progress_text(self._model.verbose, name, self.n_rows, self._started)
-        if tell is not None:
-            tell(text)
+        return progress_text(self._model.verbose, name, self.n_rows, self._started)
 
     def to_bytes(self) -> bytes:
         """Return a checkpoint: all that is known, of a version of its own.
@@ -337,6 +396,7 @@ class Fit:
         ValueError
             If the fit is over.
         """
+        self._find_clusters()
         return self._core.to_bytes()
 
     @classmethod
@@ -356,12 +416,9 @@ class Fit:
             If `data` is no checkpoint, or that of other parameters.
         """
         core = _engine.PartsFit.from_bytes(data)
-        question = core.question()
-        assert question is not None, "checkpoints of fits that are over are refused"
-        fit = cls(model, feature_names=_read_names(question.names)[0])
-        own = fit._core.question()
-        assert own is not None
-        if own.fit_id != question.fit_id:
+        names = _read_names(core.names)[0]
+        fit = cls(model, feature_names=names, n_features=core.n_features)
+        if fit._core.id != core.id:
             raise ValueError(
                 "The checkpoint is that of a fit with other parameters, centers or columns. Give "
                 "the estimator that it began with."
@@ -380,7 +437,7 @@ class Fit:
         found = self._core.result()
         if found is None:
             raise ValueError("The fit is not over: tell it the answer to question() first.")
-        model, k = self._model, len(self._centers)
+        model, k = self._model, len(found.centers)
         n_nodes = len(found.kind)
         grown = GrownTree(
             tests_of(found),
@@ -408,16 +465,16 @@ class Fit:
             stacklevel=2,
         )
         means = LeafMeans(found.leaves, _engine.GroupMeans(*found.means), found.scale)
-        training = TrainingState(None, means, self._centers)
+        training = TrainingState(None, means, found.centers)
         model._set_tree(tree, False)
         model.scale_ = found.scale
-        model.reference_inertia_ = found.minimum
+        model.reference_inertia_ = found.reference_inertia
         model._cost_path = path
         model.__dict__.pop("reference_labels_", None)
         model._is_fitted_in_parts = True
         model._set_training(training)
-        tell = progress_text(model.verbose, type(model).__name__, self.n_rows, self._started)
-        if tell is not None:
+        _warn_of_sample(found.cost_of_sample, found.minimum)
+        if (tell := self._tell()) is not None:
             tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")
         return model
 
@@ -428,8 +485,45 @@ def _columns_alone(n_features: int, names: list[str] | None) -> Table:
     return Table(np.empty((0, n_features)), 0, n_features, names, kinds)
 
 
-def _centers_of(model: Any) -> FloatArray:
-    """Return the centers of the reference, checked; raise if the fit cannot be one in parts."""
+def _number_of_columns(
+    centers: FloatArray | None, names: list[object] | None, given: int | None
+) -> int:
+    """Return the number of columns; raise ValueError if it is not known or not one."""
+    if given is not None and (isinstance(given, bool) or not isinstance(given, (int, np.integer))):
+        raise TypeError(f"n_features must be an int. Got {given!r} instead.")
+    known = centers.shape[1] if centers is not None else None if names is None else len(names)
+    if known is None:
+        known = given
+    if known is None:
+        raise ValueError(
+            "The number of columns is not known: give n_features, feature_names, or centers as the "
+            "model's reference."
+        )
+    if given not in (None, known):
+        whose = "feature_names has" if centers is None else "the reference has centers of"
+        raise ValueError(f"n_features={given}, but {whose} {format_count(known, 'column')}.")
+    if known < 1:
+        raise ValueError(f"n_features={known}: at least one column is needed.")
+    return int(known)
+
+
+def _warn_of_sample(before: float | None, cost: float) -> None:
+    """Warn if the centers of a sample cost much more than those they have moved to."""
+    if before is not None and before - cost > _MAX_GAIN * before:
+        warnings.warn(
+            f"The clusters of a sample cost {before / cost - 1:.1%} more than what they have become"
+            " by moving to the means of all their rows: the sample says little of the clusters. "
+            "Give centers of your own as reference=, or try another random_state.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def _centers_of(model: Any) -> FloatArray | None:
+    """Return the centers of the reference, checked; None if they are to be found.
+
+    Raises if the fit cannot be one in parts.
+    """
     name = type(model).__name__
     if type(model) is not ExKMC:
         raise TypeError(
@@ -446,6 +540,8 @@ def _centers_of(model: Any) -> FloatArray:
     if wanted:
         raise ValueError(f"A fit in parts takes ExKMC with {', '.join(wanted)}. {_IN_MEMORY}.")
     reference = model.reference
+    if reference is None:
+        return None
     centers = getattr(reference, "cluster_centers_", None)
     what = f"cluster_centers_ of the reference {type(reference).__name__}"
     if centers is None and not hasattr(reference, "fit") and np.ndim(reference) == 2:
@@ -453,8 +549,8 @@ def _centers_of(model: Any) -> FloatArray:
     if centers is None or np.ndim(centers) != 2:
         raise ValueError(
             "A fit in parts takes reference= centers, an array (n_clusters x n_features) or a "
-            "fitted estimator with cluster_centers_, to which rows are compared. Cluster a sample "
-            "of the rows first: reference=KMeans(k).fit(sample)."
+            "fitted estimator with cluster_centers_, to which rows are compared; or None: k-means "
+            "of a sample of the rows then finds them."
         )
     centers = np.asarray(centers)
     table = _columns_alone(centers.shape[1], None)
@@ -462,5 +558,4 @@ def _centers_of(model: Any) -> FloatArray:
     classes = list(range(len(own)))
     ReferenceInput(classes=classes, centers=own).check_n_clusters(model.n_clusters)
     check_distinct(own, classes)
-    Limits.of(model).check(len(own), False)
     return own

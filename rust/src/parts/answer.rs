@@ -33,7 +33,7 @@ pub struct Answer {
 pub(crate) enum Body {
     /// The rows of least hash, ascending.
     Sample { size: usize, rows: Vec<SampledRow> },
-    /// By place.
+    /// By place the cells and the weight.
     Rows(BTreeMap<u64, Vec<f64>>),
     /// The weight of the rows, the sums of the columns, and the largest differences from the origins.
     Moments { sums: ExactSums, largest: Vec<f64> },
@@ -416,7 +416,7 @@ impl Answer {
                     size == own && rows.iter().all(|row| row.cells.len() == d)
                 }
                 (Ask::Rows { places, .. }, Body::Rows(rows)) => {
-                    rows.keys().eq(places.iter()) && rows.values().all(|row| row.len() == d)
+                    rows.keys().eq(places.iter()) && rows.values().all(|row| row.len() == d + 1)
                 }
                 (Ask::Moments { .. }, Body::Moments { largest, .. }) => largest.len() == d,
                 (Ask::Grow(ask), Body::Grow { fills, opened }) => {

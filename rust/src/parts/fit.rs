@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow};
 use super::bytes::{Reader, Writer};
+use super::gathering::mix;
 use super::growth::{Growth, Replayed, Step, Wanted};
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode};
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode, RowGroups};
 use crate::binner::bin_ends;
 use crate::costs::{GroupMeans, Moments, Units, is_good_guess};
 use crate::criterion::label_cost::best_label;
@@ -28,6 +29,12 @@ const MAX_BINS: usize = 256;
 const MOST_VALUES: u64 = 2048;
 /// Most numbers (groups x columns) for which the means of leaves are taken; of clusters beyond.
 const MAX_MEANS: usize = 1_000_000;
+/// Rows among which clusters are found.
+const REFERENCE_ROWS: u64 = 100_000;
+/// Most passes over all rows that move the centers of a sample to the means of their clusters.
+const LLOYD_PASSES: u64 = 3;
+/// Passes end where the centers move so little that they lower the cost by less than this share.
+const LLOYD_GAIN: f64 = 1e-4;
 
 /// Units of the columns.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +45,18 @@ pub enum ScaleRule {
     Standard,
 }
 
+/// The clusters that the tree explains.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReferenceRule {
+    /// Those of centers, k x d, row-major, in the columns' own units.
+    Centers(Vec<f64>),
+    /// Those that the caller finds among some of the rows ([`PartsFit::wanted`]).
+    Sample {
+        /// At most so many.
+        n_clusters: usize,
+    },
+}
+
 /// What is fitted.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PartsSettings {
@@ -45,11 +64,11 @@ pub struct PartsSettings {
     pub n_features: usize,
     /// Their names, for the questions.
     pub names: Vec<u8>,
-    /// k x d, row-major: the centers in the columns' own units.
-    pub centers: Vec<f64>,
+    /// The clusters.
+    pub reference: ReferenceRule,
     /// Units of the columns.
     pub scale: ScaleRule,
-    /// Limits of growth.
+    /// Limits of growth; `max_leaves` 0: one for each cluster.
     pub limits: Limits,
     /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree.
     pub bins: (usize, u64),
@@ -61,25 +80,69 @@ impl PartsSettings {
         ((MAX_SUMS / (n_features * k).max(1)).clamp(MIN_BINS, MAX_BINS), MOST_VALUES)
     }
 
+    /// Most clusters.
     fn k(&self) -> usize {
-        self.centers.len() / self.n_features.max(1)
+        match &self.reference {
+            ReferenceRule::Centers(centers) => centers.len() / self.n_features.max(1),
+            ReferenceRule::Sample { n_clusters } => *n_clusters,
+        }
     }
+}
+
+/// Rows among which clusters are found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReferenceRows {
+    /// Origins and units of the columns.
+    pub units: Units,
+    /// n x (d + 1), row-major, in the order of all rows: their cells and weight.
+    pub rows: Vec<f64>,
+    /// Whether these are all rows.
+    pub are_all: bool,
+}
+
+/// Clusters that were found among [`ReferenceRows`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoundReference {
+    /// k x d, row-major, in units.
+    pub in_units: Vec<f64>,
+    /// The same in the columns' own units.
+    pub own: Vec<f64>,
+    /// What the clusters cost, where all rows were there.
+    pub inertia: Option<f64>,
+}
+
+/// What is known of the columns before there is a reference.
+struct Columns {
+    /// Of the bins.
+    ends: Vec<Vec<f64>>,
+    /// [`ReferenceRows::rows`]; empty if the reference is given.
+    rows: Vec<f64>,
 }
 
 /// How far a fit is.
 enum Phase {
     Sample,
     Rows {
-        sample: Vec<SampledRow>,
+        ends: Vec<Vec<f64>>,
     },
     Mean {
-        sample: Vec<SampledRow>,
+        columns: Columns,
         shift: Vec<f64>,
     },
     Deviation {
-        sample: Vec<SampledRow>,
+        columns: Columns,
         shift: Vec<f64>,
         mean: Vec<f64>,
+    },
+    /// The caller must find clusters.
+    Reference {
+        columns: Columns,
+        units: Units,
+    },
+    /// Centers of a sample move to the means of their clusters.
+    Lloyd {
+        base: Base,
+        pass: u64,
     },
     Grow {
         base: Base,
@@ -100,6 +163,11 @@ enum Phase {
 /// What growth starts from.
 struct Base {
     geometry: Geometry,
+    /// The centers in the columns' own units.
+    own: Vec<f64>,
+    /// What the reference costs if that is not what the rows cost at least; and what it cost before its centers moved.
+    inertia: Option<f64>,
+    cost_of_sample: Option<f64>,
     ends: Vec<Vec<f64>>,
 }
 
@@ -143,6 +211,12 @@ pub struct PartsResult {
     pub label_rows: Vec<u64>,
     /// What the rows cost at least.
     pub minimum: f64,
+    /// What the reference costs.
+    pub reference_inertia: f64,
+    /// What the centers of a sample cost, where they have moved since.
+    pub cost_of_sample: Option<f64>,
+    /// k x d, row-major: the centers in the columns' own units.
+    pub centers: Vec<f64>,
     /// Units of the columns.
     pub units: Units,
     /// The leaf of each group of rows, or one of its leaves, and the groups' means.
@@ -165,8 +239,10 @@ impl PartsFit {
     /// [`Error::Shape`] if sizes disagree.
     pub fn new(settings: PartsSettings) -> Result<Self> {
         let d = settings.n_features;
-        let k = settings.k();
-        Error::check_len("centers", settings.centers.len(), k.max(1) * d.max(1), "entries")?;
+        if let ReferenceRule::Centers(centers) = &settings.reference {
+            let k = settings.k();
+            Error::check_len("centers", centers.len(), k.max(1) * d.max(1), "entries")?;
+        }
         if let ScaleRule::Given(scale) = &settings.scale {
             Error::check_len("scale", scale.len(), d, "entries")?;
         }
@@ -176,7 +252,17 @@ impl PartsFit {
         Ok(PartsFit { settings, id, round: 0, parts: BTreeMap::new(), phase: Phase::Sample })
     }
 
-    /// The next question; none if the fit is done.
+    /// The same for all fits of equal settings.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What is fitted.
+    pub fn settings(&self) -> &PartsSettings {
+        &self.settings
+    }
+
+    /// The next question; none if the fit is done, or clusters are wanted.
     pub fn question(&self) -> Option<Question> {
         let d = self.settings.n_features;
         let ask = match &self.phase {
@@ -189,9 +275,10 @@ impl PartsFit {
                     (part, start)
                 };
                 let starts = self.parts.iter().map(start).collect();
-                let n = u128::from(self.n_rows());
-                let m = n.min(ORIGIN_ROWS.into());
-                let places = (0..m).map(|i| (i * n / m) as u64).collect();
+                let mut places = origin_places(self.n_rows());
+                places.extend(self.reference_places());
+                places.sort_unstable();
+                places.dedup();
                 Ask::Rows { starts, places }
             }
             Phase::Mean { shift, .. } => {
@@ -200,6 +287,13 @@ impl PartsFit {
             Phase::Deviation { shift, mean, .. } => {
                 Ask::Moments { shift: shift.clone(), mean: mean.clone(), power: 2 }
             }
+            Phase::Reference { .. } => return None,
+            Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
+                geometry: base.geometry.clone(),
+                nodes: vec![RoutingNode { left: 0, feature: 0, below: 0.0 }],
+                groups: RowGroups::Nearest,
+                points: base.own.clone(),
+            }),
             Phase::Grow { base, growth, wanted } => Ask::Grow(GrowAsk {
                 geometry: base.geometry.clone(),
                 ends: base.ends.clone(),
@@ -210,13 +304,63 @@ impl PartsFit {
             Phase::Leaves { base, growth, tree, groups } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
                 nodes: routing(growth, tree),
-                group: groups.of_node.clone(),
+                groups: RowGroups::ByLeaf(groups.of_node.clone()),
                 points: groups.points.clone(),
             }),
             Phase::Done(_) | Phase::Failed => return None,
         };
         let names = self.settings.names.clone();
         Some(Question { id: (self.id, self.round), n_features: d, names, ask })
+    }
+
+    /// Rows among which the caller must find clusters before there is a question: see [`PartsFit::set_reference`].
+    pub fn wanted(&self) -> Option<ReferenceRows> {
+        let Phase::Reference { columns, units } = &self.phase else { return None };
+        let are_all = self.n_rows() <= REFERENCE_ROWS;
+        Some(ReferenceRows { units: units.clone(), rows: columns.rows.clone(), are_all })
+    }
+
+    /// Takes the clusters that were found among [`PartsFit::wanted`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if no clusters are wanted.
+    pub fn set_reference(&mut self, found: FoundReference) -> Result<()> {
+        let d = self.settings.n_features;
+        let FoundReference { in_units, own, inertia } = found;
+        let k = (in_units.len() / d).max(1);
+        Error::check_len("centers", in_units.len(), k * d, "entries")?;
+        Error::check_len("centers", own.len(), k * d, "entries")?;
+        let Phase::Reference { columns, units } = std::mem::replace(&mut self.phase, Phase::Failed)
+        else {
+            return Err(Error::Value("The fit wants no clusters.".into()));
+        };
+        let base = Base {
+            geometry: Geometry { units, centers: in_units },
+            own,
+            inertia,
+            cost_of_sample: None,
+            ends: columns.ends,
+        };
+        self.phase = match self.n_rows() <= REFERENCE_ROWS {
+            true => self.grow(base)?,
+            false => Phase::Lloyd { base, pass: 0 },
+        };
+        Ok(())
+    }
+
+    /// The places of [`ReferenceRows`]: all, or one of each of as many runs.
+    fn reference_places(&self) -> Vec<u64> {
+        let n = match &self.settings.reference {
+            ReferenceRule::Centers(_) => return vec![],
+            ReferenceRule::Sample { .. } => self.n_rows(),
+        };
+        let start = |i: u64| (u128::from(i) * u128::from(n) / u128::from(REFERENCE_ROWS)) as u64;
+        match n <= REFERENCE_ROWS {
+            true => (0..n).collect(),
+            false => {
+                (0..REFERENCE_ROWS).map(|i| start(i) + mix(i) % (start(i + 1) - start(i))).collect()
+            }
+        }
     }
 
     /// Number of rows, once it is known.
@@ -298,25 +442,32 @@ impl PartsFit {
 
     fn next(&self, phase: Phase, body: Body) -> Result<Phase> {
         match (phase, body) {
-            (Phase::Sample, Body::Sample { rows, .. }) => Ok(Phase::Rows { sample: rows }),
-            (Phase::Rows { sample }, Body::Rows(rows)) => {
+            (Phase::Sample, Body::Sample { rows, .. }) => {
+                Ok(Phase::Rows { ends: self.ends(&rows) })
+            }
+            (Phase::Rows { ends }, Body::Rows(rows)) => {
+                let places = origin_places(self.n_rows());
                 let middle = |feature: usize| {
-                    let mut cells: Vec<f64> = rows.values().map(|row| row[feature]).collect();
+                    let mut cells: Vec<f64> =
+                        places.iter().map(|place| rows[place][feature]).collect();
                     let middle = (cells.len() - 1) / 2;
                     *cells.select_nth_unstable_by(middle, f64::total_cmp).1
                 };
                 let shift: Vec<f64> = (0..self.settings.n_features).map(middle).collect();
+                let places = self.reference_places();
+                let rows = places.iter().flat_map(|place| rows[place].iter().copied()).collect();
+                let columns = Columns { ends, rows };
                 match &self.settings.scale {
-                    ScaleRule::Standard => Ok(Phase::Mean { sample, shift }),
-                    ScaleRule::Given(scale) => self.start(&sample, shift, scale.clone()),
+                    ScaleRule::Standard => Ok(Phase::Mean { columns, shift }),
+                    ScaleRule::Given(scale) => self.start(columns, shift, scale.clone()),
                 }
             }
-            (Phase::Mean { sample, shift }, Body::Moments { sums, .. }) => {
+            (Phase::Mean { columns, shift }, Body::Moments { sums, .. }) => {
                 let total = sums.rounded(0);
                 let mean = (0..shift.len()).map(|f| sums.rounded(1 + f) / total).collect();
-                Ok(Phase::Deviation { sample, shift, mean })
+                Ok(Phase::Deviation { columns, shift, mean })
             }
-            (Phase::Deviation { sample, shift, .. }, Body::Moments { sums, largest }) => {
+            (Phase::Deviation { columns, shift, .. }, Body::Moments { sums, largest }) => {
                 let total = sums.rounded(0);
                 let scale = largest.iter().enumerate().map(|(f, &largest)| {
                     match sums.rounded(1 + f) / total {
@@ -328,14 +479,17 @@ impl PartsFit {
                     }
                 });
                 let scale = scale.collect::<Result<Vec<f64>>>()?;
-                self.start(&sample, shift, scale)
+                self.start(columns, shift, scale)
+            }
+            (Phase::Lloyd { base, pass }, Body::Leaves(sums)) => {
+                self.move_centers(base, pass, &sums)
             }
             (Phase::Grow { base, mut growth, wanted }, Body::Grow { fills, opened }) => {
                 growth.tell(&wanted, fills, opened)?;
                 Ok(match growth.step()? {
                     Step::Ask(wanted) => Phase::Grow { base, growth, wanted },
                     Step::Done(tree) => {
-                        let groups = self.groups(&growth, &tree);
+                        let groups = self.groups(&growth, &tree, &base.own);
                         Phase::Leaves { base, growth, tree, groups }
                     }
                 })
@@ -347,25 +501,86 @@ impl PartsFit {
         }
     }
 
-    /// Growth begins: bins by the sample, centers in units.
-    fn start(&self, sample: &[SampledRow], shift: Vec<f64>, scale: Vec<f64>) -> Result<Phase> {
-        let PartsSettings { n_features: d, centers, bins, limits, .. } = &self.settings;
+    /// Ends of the columns' bins.
+    fn ends(&self, sample: &[SampledRow]) -> Vec<Vec<f64>> {
+        let PartsSettings { n_features: d, bins, .. } = &self.settings;
         let ends = |feature: usize| {
             let mut cells: Vec<f64> = sample.iter().map(|row| row.cells[feature]).collect();
             cells.sort_unstable_by(f64::total_cmp);
             bin_ends(&cells, bins.0.clamp(2, MAX_BINS)).0
         };
-        let ends = (0..*d).map(ends).collect();
-        let in_units =
-            centers.iter().enumerate().map(|(i, x)| (x - shift[i % d]) / scale[i % d]).collect();
-        let geometry = Geometry { units: Units { shift, scale }, centers: in_units };
-        let growth = Growth::new(*d, self.settings.k(), *limits, bins.1)?;
-        let base = Base { geometry, ends };
+        (0..*d).map(ends).collect()
+    }
+
+    /// The columns are known: growth begins, if the centers are known too.
+    fn start(&self, columns: Columns, shift: Vec<f64>, scale: Vec<f64>) -> Result<Phase> {
+        let units = Units { shift, scale };
+        let ReferenceRule::Centers(own) = &self.settings.reference else {
+            return Ok(Phase::Reference { columns, units });
+        };
+        let own = own.clone();
+        let geometry = Geometry { centers: in_units(&own, &units), units };
+        let ends = columns.ends;
+        self.grow(Base { geometry, own, inertia: None, cost_of_sample: None, ends })
+    }
+
+    fn grow(&self, base: Base) -> Result<Phase> {
+        let growth = self.growth(base.geometry.k())?;
         Ok(Phase::Grow { base, growth, wanted: Growth::first() })
     }
 
+    /// A tree without nodes.
+    fn growth(&self, k: usize) -> Result<Growth> {
+        let PartsSettings { n_features, mut limits, bins, .. } = self.settings;
+        if limits.max_leaves == 0 {
+            limits.max_leaves = k;
+        }
+        Growth::new(n_features, k, limits, bins.1)
+    }
+
+    /// Centers move to the means of the rows that are nearest to them (Lloyd's algorithm).
+    fn move_centers(&self, base: Base, pass: u64, sums: &LeafSums) -> Result<Phase> {
+        let (d, k) = (self.settings.n_features, base.geometry.k());
+        let weight: Vec<f64> = (0..k).map(|label| sums.weight.rounded(label)).collect();
+        let Base { mut geometry, mut own, cost_of_sample, ends, .. } = base;
+        let (rest, spread, squares) = self.settle(&weight, sums, &mut own, false, &geometry.units);
+        let scale = &geometry.units.scale;
+        let cost = sums.minimum.rounded(0);
+        check_distances(cost, &spread)?;
+        for (i, mean) in own.iter_mut().enumerate() {
+            *mean += rest[i] * scale[i % d];
+        }
+        geometry.centers = in_units(&own, &geometry.units);
+        // At the same labels the cost falls by what the sum of squares about the centers exceeds that about the means.
+        let gain = squares.iter().sum::<f64>() - spread.iter().sum::<f64>();
+        let cost_of_sample = Some(cost_of_sample.unwrap_or(cost));
+        let base = Base { geometry, own, inertia: None, cost_of_sample, ends };
+        match pass + 1 < LLOYD_PASSES && gain > LLOYD_GAIN * cost {
+            true => Ok(Phase::Lloyd { base, pass: pass + 1 }),
+            false => self.grow(base),
+        }
+    }
+
+    /// [`Moments::settle`] of groups of rows.
+    fn settle(
+        &self,
+        weight: &[f64],
+        sums: &LeafSums,
+        means: &mut [f64],
+        is_mean: bool,
+        units: &Units,
+    ) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+        let rounded = |sums: &ExactSums| -> Vec<[f64; 2]> {
+            (0..weight.len()).map(|i| [sums.rounded(2 * i), sums.rounded(2 * i + 1)]).collect()
+        };
+        let columns: Vec<_> = sums.moments.iter().map(rounded).collect();
+        let n_samples = self.n_rows() as usize;
+        let moments = Moments { weight, observed: None, columns: &columns, n_samples };
+        moments.settle(means, is_mean, &units.scale)
+    }
+
     /// The leaves, or the clusters if there are too many leaves, and their centers.
-    fn groups(&self, growth: &Growth, tree: &Replayed) -> Groups {
+    fn groups(&self, growth: &Growth, tree: &Replayed, centers: &[f64]) -> Groups {
         let (d, n) = (self.settings.n_features, tree.nodes.len());
         let ids: Vec<usize> = (0..n).filter(|&id| tree.left[id] == 0).collect();
         let label = |id: usize| best_label(&growth.nodes[tree.nodes[id]].node.totals);
@@ -384,7 +599,6 @@ impl PartsFit {
             }
             first.into_values().collect()
         };
-        let centers = &self.settings.centers;
         let points = leaves.iter().flat_map(|&id| centers[label(id) * d..][..d].to_vec()).collect();
         Groups { of_node, leaves, points, is_mean: false }
     }
@@ -398,7 +612,7 @@ impl PartsFit {
         groups: Groups,
         sums: &LeafSums,
     ) -> Result<Phase> {
-        let k = self.settings.k();
+        let k = base.geometry.k();
         let n_nodes = tree.nodes.len();
         let is_leaf = |id: usize| tree.left[id] == 0;
         let of_group = |group: usize| -> Vec<usize> {
@@ -408,29 +622,15 @@ impl PartsFit {
         let n_groups = groups.leaves.len();
         let weight: Vec<f64> =
             (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
-        let rounded = |sums: &ExactSums| -> Vec<[f64; 2]> {
-            (0..n_groups).map(|i| [sums.rounded(2 * i), sums.rounded(2 * i + 1)]).collect()
-        };
-        let columns: Vec<_> = sums.moments.iter().map(rounded).collect();
-        let moments = Moments {
-            weight: &weight,
-            observed: None,
-            columns: &columns,
-            n_samples: self.n_rows() as usize,
-        };
         let mut means = groups.points.clone();
-        let scale = &base.geometry.units.scale;
-        let (rest, spread, squares) = moments.settle(&mut means, groups.is_mean, scale);
+        let (rest, spread, squares) =
+            self.settle(&weight, sums, &mut means, groups.is_mean, &base.geometry.units);
         if !groups.is_mean && !is_good_guess(&squares, &spread) {
             let groups = Groups { points: means, is_mean: true, ..groups };
             return Ok(Phase::Leaves { base, growth, tree, groups });
         }
         let minimum = sums.minimum.rounded(0);
-        if !minimum.is_finite() || !spread.iter().all(|x| x.is_finite()) {
-            return Err(Error::Value(
-                "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns.".into(),
-            ));
-        }
+        check_distances(minimum, &spread)?;
         let means = GroupMeans { weight, means, rest, spread, observed: None };
         // Sums of inner nodes are those of their leaves; children come after their parents.
         let mut places: Vec<Vec<usize>> = vec![vec![]; n_nodes];
@@ -470,6 +670,9 @@ impl PartsFit {
             cluster: ids().map(|id| best_label(&node(id).node.totals)).collect(),
             label_rows: sums.labels.clone(),
             minimum,
+            reference_inertia: base.inertia.unwrap_or(minimum),
+            cost_of_sample: base.cost_of_sample,
+            centers: base.own,
             units: base.geometry.units,
             leaves: groups.leaves,
             means,
@@ -491,31 +694,33 @@ impl PartsFit {
             writer.u64(rows.n);
             writer.u64(rows.checksum);
         }
-        let write_sample = |writer: &mut Writer, sample: &[SampledRow]| {
-            writer.len(sample.len());
-            for row in sample {
-                writer.u64(row.hash);
-                writer.u64(row.place.0);
-                writer.u64(row.place.1);
-                writer.numbers(&row.cells);
-            }
-        };
         match &self.phase {
             Phase::Sample => writer.u8(0),
-            Phase::Rows { sample } => {
+            Phase::Rows { ends } => {
                 writer.u8(1);
-                write_sample(&mut writer, sample);
+                ends.iter().for_each(|ends| writer.f64s(ends));
             }
-            Phase::Mean { sample, shift } => {
+            Phase::Mean { columns, shift } => {
                 writer.u8(2);
-                write_sample(&mut writer, sample);
+                write_columns(&mut writer, columns);
                 writer.numbers(shift);
             }
-            Phase::Deviation { sample, shift, mean } => {
+            Phase::Deviation { columns, shift, mean } => {
                 writer.u8(3);
-                write_sample(&mut writer, sample);
+                write_columns(&mut writer, columns);
                 writer.numbers(shift);
                 writer.numbers(mean);
+            }
+            Phase::Reference { columns, units } => {
+                writer.u8(6);
+                write_columns(&mut writer, columns);
+                writer.numbers(&units.shift);
+                writer.numbers(&units.scale);
+            }
+            Phase::Lloyd { base, pass } => {
+                writer.u8(7);
+                write_base(&mut writer, base);
+                writer.u64(*pass);
             }
             Phase::Grow { base, growth, .. } => {
                 writer.u8(4);
@@ -552,31 +757,28 @@ impl PartsFit {
             let part = reader.u64()?;
             fit.parts.insert(part, PartRows { n: reader.u64()?, checksum: reader.u64()? });
         }
-        let read_sample = |reader: &mut Reader<'_>| -> Result<Vec<SampledRow>> {
-            let n = reader.len(24)?;
-            let row = |_| {
-                let (hash, place) = (reader.u64()?, (reader.u64()?, reader.u64()?));
-                Ok(SampledRow { hash, place, cells: reader.numbers(d)? })
-            };
-            (0..n).map(row).collect()
-        };
         let phase = reader.u8()?;
         fit.phase = match phase {
             0 => Phase::Sample,
-            1 => Phase::Rows { sample: read_sample(&mut reader)? },
+            1 => Phase::Rows { ends: read_ends(&mut reader, d)? },
             2 => {
-                let sample = read_sample(&mut reader)?;
-                Phase::Mean { sample, shift: reader.numbers(d)? }
+                let columns = read_columns(&mut reader, d)?;
+                Phase::Mean { columns, shift: reader.numbers(d)? }
             }
             3 => {
-                let sample = read_sample(&mut reader)?;
+                let columns = read_columns(&mut reader, d)?;
                 let shift = reader.numbers(d)?;
-                Phase::Deviation { sample, shift, mean: reader.numbers(d)? }
+                Phase::Deviation { columns, shift, mean: reader.numbers(d)? }
             }
+            6 => {
+                let columns = read_columns(&mut reader, d)?;
+                let (shift, scale) = (reader.numbers(d)?, reader.numbers(d)?);
+                Phase::Reference { columns, units: Units { shift, scale } }
+            }
+            7 => Phase::Lloyd { base: read_base(&mut reader, d)?, pass: reader.u64()? },
             4 | 5 => {
-                let base = read_base(&mut reader, &fit.settings)?;
-                let PartsSettings { bins, limits, .. } = fit.settings;
-                let mut growth = Growth::new(d, fit.settings.k(), limits, bins.1)?;
+                let base = read_base(&mut reader, d)?;
+                let mut growth = fit.growth(base.geometry.k())?;
                 growth.read(&mut reader)?;
                 let step = match growth.nodes.is_empty() {
                     true => Step::Ask(Growth::first()),
@@ -585,7 +787,7 @@ impl PartsFit {
                 match (phase, step) {
                     (4, Step::Ask(wanted)) => Phase::Grow { base, growth, wanted },
                     (5, Step::Done(tree)) => {
-                        let mut groups = fit.groups(&growth, &tree);
+                        let mut groups = fit.groups(&growth, &tree, &base.own);
                         groups.is_mean = reader.flag()?;
                         let points = reader.f64s()?;
                         if points.len() != groups.points.len() {
@@ -614,10 +816,19 @@ fn routing(growth: &Growth, tree: &Replayed) -> Vec<RoutingNode> {
 }
 
 fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
-    let PartsSettings { n_features, names, centers, scale, limits, bins } = settings;
+    let PartsSettings { n_features, names, reference, scale, limits, bins } = settings;
     writer.len(*n_features);
     writer.bytes(names);
-    writer.f64s(centers);
+    match reference {
+        ReferenceRule::Centers(centers) => {
+            writer.u8(0);
+            writer.f64s(centers);
+        }
+        ReferenceRule::Sample { n_clusters } => {
+            writer.u8(1);
+            writer.len(*n_clusters);
+        }
+    }
     match scale {
         ScaleRule::Standard => writer.u8(0),
         ScaleRule::Given(scale) => {
@@ -635,7 +846,11 @@ fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
 fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     let n_features = reader.index()?;
     let names = reader.bytes()?.to_vec();
-    let centers = reader.f64s()?;
+    let reference = match reader.u8()? {
+        0 => ReferenceRule::Centers(reader.f64s()?),
+        1 => ReferenceRule::Sample { n_clusters: reader.index()? },
+        _ => return Err(reader.broken()),
+    };
     let scale = match reader.u8()? {
         0 => ScaleRule::Standard,
         1 => ScaleRule::Given(reader.numbers(n_features)?),
@@ -647,26 +862,85 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
         min_samples_leaf: reader.u64()? as usize,
     };
     let bins = (reader.index()?, reader.u64()?);
-    if n_features == 0 || centers.is_empty() || centers.len() % n_features != 0 {
+    let is_sound = match &reference {
+        ReferenceRule::Centers(centers) => are_points(centers, n_features),
+        ReferenceRule::Sample { .. } => n_features > 0,
+    };
+    if !is_sound {
         return Err(reader.broken());
     }
-    Ok(PartsSettings { n_features, names, centers, scale, limits, bins })
+    Ok(PartsSettings { n_features, names, reference, scale, limits, bins })
+}
+
+/// Whether numbers are points of so many columns.
+fn are_points(numbers: &[f64], n_features: usize) -> bool {
+    n_features > 0 && !numbers.is_empty() && numbers.len().is_multiple_of(n_features)
+}
+
+fn write_columns(writer: &mut Writer, columns: &Columns) {
+    columns.ends.iter().for_each(|ends| writer.f64s(ends));
+    writer.f64s(&columns.rows);
+}
+
+fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
+    let ends = (0..d).map(|_| reader.f64s()).collect::<Result<Vec<_>>>()?;
+    if ends.iter().any(|ends| ends.is_empty() || ends.len() > MAX_BINS) {
+        return Err(reader.broken());
+    }
+    Ok(ends)
+}
+
+fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
+    let (ends, rows) = (read_ends(reader, d)?, reader.f64s()?);
+    if !rows.len().is_multiple_of(d + 1) {
+        return Err(reader.broken());
+    }
+    Ok(Columns { ends, rows })
 }
 
 fn write_base(writer: &mut Writer, base: &Base) {
     writer.numbers(&base.geometry.units.shift);
     writer.numbers(&base.geometry.units.scale);
-    writer.numbers(&base.geometry.centers);
+    writer.f64s(&base.geometry.centers);
+    writer.f64s(&base.own);
+    writer.numbers(&[base.inertia, base.cost_of_sample].map(|cost| cost.unwrap_or(f64::NAN)));
     base.ends.iter().for_each(|ends| writer.f64s(ends));
 }
 
-fn read_base(reader: &mut Reader<'_>, settings: &PartsSettings) -> Result<Base> {
-    let d = settings.n_features;
+fn read_base(reader: &mut Reader<'_>, d: usize) -> Result<Base> {
     let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
-    let centers = reader.numbers(settings.centers.len())?;
-    let ends = (0..d).map(|_| reader.f64s()).collect::<Result<Vec<_>>>()?;
-    if ends.iter().any(|ends| ends.is_empty() || ends.len() > MAX_BINS) {
+    let (centers, own) = (reader.f64s()?, reader.f64s()?);
+    let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
+    let (inertia, cost_of_sample) = (cost()?, cost()?);
+    let ends = read_ends(reader, d)?;
+    if !are_points(&centers, d) || own.len() != centers.len() {
         return Err(reader.broken());
     }
-    Ok(Base { geometry: Geometry { units, centers }, ends })
+    let geometry = Geometry { units, centers };
+    Ok(Base { geometry, own, inertia, cost_of_sample, ends })
+}
+
+fn in_units(points: &[f64], units: &Units) -> Vec<f64> {
+    let Units { shift, scale } = units;
+    let d = shift.len();
+    points.iter().enumerate().map(|(i, x)| (x - shift[i % d]) / scale[i % d]).collect()
+}
+
+/// Places of up to 1,001 rows at even distances, as [`Units::of`] takes them.
+fn origin_places(n: u64) -> Vec<u64> {
+    let (n, m) = (u128::from(n), u128::from(n.min(ORIGIN_ROWS)));
+    (0..m).map(|i| (i * n / m) as u64).collect()
+}
+
+/// Checks costs.
+///
+/// # Errors
+/// [`Error::Value`] if they overflow.
+fn check_distances(minimum: f64, spread: &[f64]) -> Result<()> {
+    if minimum.is_finite() && spread.iter().all(|x| x.is_finite()) {
+        return Ok(());
+    }
+    Err(Error::Value(
+        "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns.".into(),
+    ))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ndarray::ArrayView1;
 
 use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow};
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode};
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
 use crate::error::{Error, Result};
@@ -138,7 +138,7 @@ pub(super) fn from_ordered_bits(ordered: u64) -> f64 {
 
 /// A hash of 64 bits (the finaliser of SplitMix64).
 #[inline]
-fn mix(x: u64) -> u64 {
+pub(super) fn mix(x: u64) -> u64 {
     let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ x >> 31
@@ -292,7 +292,10 @@ impl Gathering {
                 let begin = places.partition_point(|&place| place < first);
                 let asked = places[begin..].iter().take_while(|&&place| place < first + n as u64);
                 asked.for_each(|&place| {
-                    found.insert(place, cells((place - first) as usize));
+                    let row = (place - first) as usize;
+                    let mut cells = cells(row);
+                    cells.push(weight(row));
+                    found.insert(place, cells);
                 });
             }
             (
@@ -394,8 +397,25 @@ impl GrowPart<'_, '_> {
         let asked: Vec<usize> = added.iter().copied().chain(counted).collect();
         let mut place = vec![None; ask.nodes.len()];
         asked.iter().enumerate().for_each(|(i, &node)| place[node] = Some(i));
+        let runs: Vec<&[Open]> = ask.opens.chunk_by(Open::is_before).collect();
+        let mut runs_of = vec![vec![]; ask.nodes.len()];
+        runs.iter().for_each(|run| runs_of[run[0].node].push(*run));
+        // Of a node that is not filled, rows that lie in an opened range suffice.
+        ask.fills.iter().for_each(|&(node, _)| runs_of[node] = vec![]);
+        let leaves = route(table, &ask.nodes);
+        let is_asked = |row: usize, leaf: u32| {
+            let runs = &runs_of[leaf as usize];
+            let is_inside =
+                |run: &&[Open]| opened_at(run, table.column(run[0].feature).get(row)).is_some();
+            runs.is_empty() || runs.iter().any(is_inside)
+        };
+        let chunks = parallel::map(leaves.chunks(ROUTED).enumerate(), |(chunk, leaves)| {
+            let rows = (chunk * ROUTED..).zip(leaves);
+            let asked = rows.filter(|&(row, &leaf)| is_asked(row, leaf));
+            asked.map(|(row, &leaf)| (row, leaf)).collect::<Vec<_>>()
+        });
         let mut rows_of = vec![vec![]; asked.len()];
-        for (row, leaf) in route(table, &ask.nodes).into_iter().enumerate() {
+        for (row, leaf) in chunks.into_iter().flatten() {
             if let Some(i) = place[leaf as usize] {
                 memory::push(&mut rows_of[i], row as u32, "the rows of a node");
             }
@@ -429,23 +449,37 @@ impl GrowPart<'_, '_> {
                 bins.add(code.into(), x, regret(row));
             }
         });
-        parallel::map(ask.opens.iter().zip(opened), |(open, bins)| {
-            for row in range(open.node) {
-                let x = cells[open.feature][row];
-                if x < open.low || x > open.high {
-                    continue;
-                }
-                match (&open.ends, regret(row)) {
+        let mut others = opened;
+        let columns: Vec<_> = runs
+            .into_iter()
+            .map(|run| {
+                let (bins, rest) = std::mem::take(&mut others).split_at_mut(run.len());
+                others = rest;
+                (run, bins)
+            })
+            .collect();
+        parallel::map(columns, |(run, bins)| {
+            let (node, feature) = (run[0].node, run[0].feature);
+            for row in range(node) {
+                let x = cells[feature][row];
+                let Some(i) = opened_at(run, x) else { continue };
+                match (&run[i].ends, regret(row)) {
                     (Some(ends), regret) => {
-                        bins.add(ends.partition_point(|&end| end < x), x, regret);
+                        bins[i].add(ends.partition_point(|&end| end < x), x, regret);
                     }
-                    (None, Some(regret)) => bins.add_value(x, regret),
+                    (None, Some(regret)) => bins[i].add_value(x, regret),
                     (None, None) => {}
                 }
             }
         });
         Ok(())
     }
+}
+
+/// Which of the ranges of a column, ascending, a cell lies in.
+fn opened_at(run: &[Open], x: f64) -> Option<usize> {
+    let i = run.partition_point(|open| open.high < x);
+    run.get(i).filter(|open| open.low <= x).map(|_| i)
 }
 
 /// Adds rows to the sums of leaves.
@@ -465,7 +499,12 @@ fn add_leaves(
         sums.labels[label as usize] += 1;
         sums.weight.add_one(leaf as usize, label as usize, weight(row));
     }
-    let groups: Vec<u32> = leaves.iter().map(|&leaf| ask.group[leaf as usize] as u32).collect();
+    let groups: Vec<u32> = match &ask.groups {
+        RowGroups::ByLeaf(group) => {
+            leaves.iter().map(|&leaf| group[leaf as usize] as u32).collect()
+        }
+        RowGroups::Nearest => nearest,
+    };
     let all: Vec<u32> = (0..n as u32).collect();
     let d = table.n_features();
     parallel::map(sums.moments.iter_mut().enumerate(), |(feature, moments)| {

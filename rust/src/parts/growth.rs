@@ -27,6 +27,9 @@ use crate::search::choose_cut;
 const KIND: u8 = b'b';
 /// Smaller bins that a bin is opened into, about.
 const SMALLER_BINS: usize = 256;
+/// As many bins with the most rows that are always opened to values have the rows that are in one round: a round less
+/// for large nodes, as many bytes as a few columns of a node.
+const MORE_VALUES: u64 = 6;
 
 /// What is known of a node.
 pub(crate) struct PartNode {
@@ -294,8 +297,8 @@ impl Growth {
         Ok(())
     }
 
-    /// Which bins of a judged node must be opened before its cut is known; decides the cut if none.
-    fn open(&mut self, id: usize) -> Result<Vec<Open>> {
+    /// Which bins of a judged node must be opened before its cut is known, with their rows; decides the cut if none.
+    fn open(&mut self, id: usize) -> Result<Vec<(u64, Open)>> {
         let (criterion, k) = (&self.criterion, self.k);
         let Some(filled) = self.nodes[id].bins(self.n_features, k)? else { return Ok(vec![]) };
         let PartNode { node, state: State::Judged { columns, opened }, .. } = &self.nodes[id]
@@ -316,9 +319,8 @@ impl Growth {
             for (bin, &bound) in inside.iter().enumerate() {
                 if bound > f64::NEG_INFINITY && bound >= floor {
                     let (low, high) = (bins.low[bin], bins.high[bin]);
-                    let ends =
-                        (bins.count[bin] > self.most_values).then(|| smaller_ends(low, high));
-                    wanted.push(Open { node: id, feature, low, high, ends });
+                    let open = Open { node: id, feature, low, high, ends: None };
+                    wanted.push((bins.count[bin], open));
                 }
             }
         }
@@ -401,22 +403,38 @@ impl Growth {
                 Ok(replayed) => return Ok(Step::Done(replayed)),
                 Err(unknown) => unknown,
             };
-            let mut wanted = Wanted { fills: vec![], opens: vec![] };
+            let mut fills = vec![];
+            let mut ranges = vec![];
             for &id in &unknown {
                 if matches!(self.nodes[id].state, State::New) {
-                    self.want_fill(id, &mut wanted.fills);
+                    self.want_fill(id, &mut fills);
                 } else {
-                    wanted.opens.extend(self.open(id)?);
+                    ranges.extend(self.open(id)?);
                 }
             }
             // What has been decided on the way may lead further: all that can be asked is asked at once.
             if unknown.iter().any(|&id| self.is_decided(id)) {
                 continue;
             }
-            if !wanted.fills.is_empty() || !wanted.opens.is_empty() {
-                return Ok(Step::Ask(wanted));
+            if !fills.is_empty() || !ranges.is_empty() {
+                return Ok(Step::Ask(Wanted { fills, opens: self.open_ranges(ranges) }));
             }
         }
+    }
+
+    /// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins.
+    fn open_ranges(&self, mut ranges: Vec<(u64, Open)>) -> Vec<Open> {
+        let mut by_rows: Vec<usize> = (0..ranges.len()).collect();
+        by_rows.sort_by_key(|&i| ranges[i].0);
+        let mut left_over = MORE_VALUES * self.most_values;
+        for i in by_rows {
+            let (n, open) = &mut ranges[i];
+            if *n > self.most_values && *n > left_over {
+                open.ends = Some(smaller_ends(open.low, open.high));
+            }
+            left_over = left_over.saturating_sub(*n);
+        }
+        ranges.into_iter().map(|(_, open)| open).collect()
     }
 
     /// The smaller of two siblings is added up, the larger one only counted: its sums are the rest. Both at once, for

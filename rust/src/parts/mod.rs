@@ -8,8 +8,9 @@
 //! | questions | what is known then |
 //! |---|---|
 //! | a sample of the rows, by their place | bins of the columns; whether parts stay the same |
-//! | 1,001 rows at fixed places | origins of the columns |
+//! | 1,001 rows at fixed places; without a reference 100,000 of all rows too | origins of the columns |
 //! | two sums of moments, if columns are standardised | units of the columns |
+//! | sums over clusters, if the clusters of a sample are not those of all rows | their centers |
 //! | bins of nodes, and smaller bins where a cut may hide, about twice the tree's depth | the tree |
 //! | sums over its leaves | labels, costs and means |
 //!
@@ -24,6 +25,8 @@ mod growth;
 mod question;
 
 pub use answer::{Answer, PartRows};
-pub use fit::{PartsFit, PartsResult, PartsSettings, ScaleRule};
+pub use fit::{
+    FoundReference, PartsFit, PartsResult, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule,
+};
 pub use gathering::Gathering;
-pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode};
+pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};

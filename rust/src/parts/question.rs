@@ -106,6 +106,22 @@ pub struct Open {
     pub ends: Option<Vec<f64>>,
 }
 
+impl Open {
+    /// Whether another range is of the same column and above this one.
+    pub(crate) fn is_before(&self, other: &Open) -> bool {
+        (self.node, self.feature) == (other.node, other.feature) && self.high < other.low
+    }
+}
+
+/// How rows are grouped.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RowGroups {
+    /// By node the group of its rows, any at inner nodes.
+    ByLeaf(Vec<usize>),
+    /// By the nearest center.
+    Nearest,
+}
+
 /// Sums over leaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeavesAsk {
@@ -113,8 +129,8 @@ pub struct LeavesAsk {
     pub geometry: Geometry,
     /// The tree.
     pub nodes: Vec<RoutingNode>,
-    /// By node the group of its rows, any at inner nodes.
-    pub group: Vec<usize>,
+    /// The groups of the rows.
+    pub groups: RowGroups,
     /// n_groups x d, row-major: the points about which cells are added up.
     pub points: Vec<f64>,
 }
@@ -212,8 +228,14 @@ impl Question {
                 writer.u8(4);
                 write_geometry(&mut writer, &ask.geometry);
                 write_nodes(&mut writer, &ask.nodes);
-                ask.group.iter().for_each(|&group| writer.len(group));
                 writer.f64s(&ask.points);
+                match &ask.groups {
+                    RowGroups::ByLeaf(group) => {
+                        writer.u8(0);
+                        group.iter().for_each(|&group| writer.len(group));
+                    }
+                    RowGroups::Nearest => writer.u8(1),
+                }
             }
         }
         writer.finish()
@@ -251,16 +273,25 @@ impl Question {
             4 => {
                 let geometry = read_geometry(&mut reader, d)?;
                 let nodes = read_nodes(&mut reader, d)?;
-                let group: Vec<usize> =
-                    nodes.iter().map(|_| reader.index()).collect::<Result<_>>()?;
                 let points = reader.f64s()?;
                 let n_groups = points.len() / d;
                 let is_leaf = |node: &RoutingNode| node.left == 0;
-                let mut of_leaves = nodes.iter().zip(&group).filter(|(node, _)| is_leaf(node));
-                if points.len() % d != 0 || !of_leaves.all(|(_, &group)| group < n_groups) {
+                let (groups, are_groups) = match reader.u8()? {
+                    0 => {
+                        let group = nodes.iter().map(|_| reader.index());
+                        let group = group.collect::<Result<Vec<_>>>()?;
+                        let mut of_leaves =
+                            nodes.iter().zip(&group).filter(|(node, _)| is_leaf(node));
+                        let are_groups = of_leaves.all(|(_, &group)| group < n_groups);
+                        (RowGroups::ByLeaf(group), are_groups)
+                    }
+                    1 => (RowGroups::Nearest, geometry.k() <= n_groups),
+                    _ => return Err(reader.broken()),
+                };
+                if points.len() % d != 0 || !are_groups {
                     return Err(reader.broken());
                 }
-                Ask::Leaves(LeavesAsk { geometry, nodes, group, points })
+                Ask::Leaves(LeavesAsk { geometry, nodes, groups, points })
             }
             _ => return Err(reader.broken()),
         };

@@ -18,7 +18,10 @@ use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
-use crate::parts::{Answer, Gathering, PartsFit, PartsResult, PartsSettings, Question, ScaleRule};
+use crate::parts::{
+    Answer, FoundReference, Gathering, PartsFit, PartsResult, PartsSettings, Question,
+    ReferenceRule, ScaleRule,
+};
 
 /// What a fit asks of every part of the rows.
 #[pyclass(frozen, name = "PartsQuestion", module = "treeclust_rs._core")]
@@ -44,12 +47,6 @@ impl PyQuestion {
     #[getter]
     fn n_features(&self) -> usize {
         self.0.n_features
-    }
-
-    /// The same for all questions of a fit, and of fits of equal settings.
-    #[getter]
-    fn fit_id(&self) -> u64 {
-        self.0.id.0
     }
 
     /// Whether the fit has asked nothing before.
@@ -151,21 +148,28 @@ pub struct PyPartsFit(PartsFit);
 
 #[pymethods]
 impl PyPartsFit {
-    /// `names`: anything, for the questions. `centers`: k x d, in the columns' own units. `scale`: units of the columns;
-    /// None: their standard deviations. `bins` = (most bins, most rows opened to values) is for tests: it changes the
+    /// `names`: anything, for the questions. `centers`: k x d, in the columns' own units; None: `n_clusters` at most are
+    /// found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `max_leaves` 0: one for
+    /// each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the
     /// rounds, never the tree.
     #[new]
-    #[pyo3(signature = (names, centers, scale, *, max_leaves, max_depth, min_samples_leaf, bins=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, max_leaves, max_depth, min_samples_leaf, bins=None))]
     fn new(
         names: &[u8],
-        centers: PyReadonlyArray2<'_, f64>,
+        n_features: usize,
+        n_clusters: usize,
+        centers: Option<PyReadonlyArray2<'_, f64>>,
         scale: Option<PyReadonlyArray1<'_, f64>>,
         max_leaves: usize,
         max_depth: Option<usize>,
         min_samples_leaf: usize,
         bins: Option<(usize, u64)>,
     ) -> PyResult<Self> {
-        let (k, n_features) = (centers.as_array().nrows(), centers.as_array().ncols());
+        let reference = match &centers {
+            Some(centers) => ReferenceRule::Centers(slice2(centers)?.to_vec()),
+            None => ReferenceRule::Sample { n_clusters },
+        };
         let scale = match optional(&scale)? {
             Some(scale) => ScaleRule::Given(scale.to_vec()),
             None => ScaleRule::Standard,
@@ -173,10 +177,10 @@ impl PyPartsFit {
         Ok(PyPartsFit(PartsFit::new(PartsSettings {
             n_features,
             names: names.to_vec(),
-            centers: slice2(&centers)?.to_vec(),
+            reference,
             scale,
             limits: Limits { max_leaves, max_depth, min_samples_leaf },
-            bins: bins.unwrap_or_else(|| PartsSettings::default_bins(n_features, k)),
+            bins: bins.unwrap_or_else(|| PartsSettings::default_bins(n_features, n_clusters)),
         })?))
     }
 
@@ -200,6 +204,53 @@ impl PyPartsFit {
     /// The next question; None if the fit is over.
     fn question(&self) -> Option<PyQuestion> {
         self.0.question().map(|question| PyQuestion(Arc::new(question)))
+    }
+
+    /// The same for all fits of equal settings.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.0.id()
+    }
+
+    /// Number of columns.
+    #[getter]
+    fn n_features(&self) -> usize {
+        self.0.settings().n_features
+    }
+
+    /// What `PartsFit` was given as `names`.
+    #[getter]
+    fn names<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        PyBytes::new(py, &self.0.settings().names)
+    }
+
+    /// Rows among which clusters must be found before there is a question: origins and units of the columns, the rows
+    /// with their weights in the last column, and whether these are all rows. None: no clusters are wanted.
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn wanted_rows(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Option<(Floats, Floats, Py<PyArray2<f64>>, bool)>> {
+        let Some(wanted) = self.0.wanted() else { return Ok(None) };
+        let width = wanted.units.shift.len() + 1;
+        let rows = matrix(py, wanted.rows, width)?.unbind();
+        let (shift, scale) = (array(py, wanted.units.shift), array(py, wanted.units.scale));
+        Ok(Some((shift, scale, rows, wanted.are_all)))
+    }
+
+    /// Takes centers of the clusters that were found: k x d in units and in the columns' own. `inertia`: what they
+    /// cost, where all rows were there.
+    ///
+    /// # Errors
+    /// `ValueError` if sizes disagree, or no clusters are wanted.
+    fn set_reference(
+        &mut self,
+        in_units: PyReadonlyArray2<'_, f64>,
+        own: PyReadonlyArray2<'_, f64>,
+        inertia: Option<f64>,
+    ) -> PyResult<()> {
+        let (in_units, own) = (slice2(&in_units)?.to_vec(), slice2(&own)?.to_vec());
+        Ok(self.0.set_reference(FoundReference { in_units, own, inertia })?)
     }
 
     /// Takes the answer of all parts.
@@ -261,6 +312,12 @@ pub struct PartsTree {
     label_rows: Integers,
     /// What the rows cost at least.
     minimum: f64,
+    /// What the reference costs.
+    reference_inertia: f64,
+    /// What the centers of a sample cost, where they have moved since.
+    cost_of_sample: Option<f64>,
+    /// Shape (k, d): the centers in the columns' own units.
+    centers: Py<PyArray2<f64>>,
     /// Shape (d,): units of the columns.
     scale: Floats,
     /// Shape (n_groups,): the leaf of each group of `means`, or one of its leaves.
@@ -289,6 +346,9 @@ impl PartsTree {
             cluster: integers(py, result.cluster),
             label_rows: counts(result.label_rows),
             minimum: result.minimum,
+            reference_inertia: result.reference_inertia,
+            cost_of_sample: result.cost_of_sample,
+            centers: matrix(py, result.centers, d)?.unbind(),
             scale: array(py, result.units.scale),
             leaves: integers(py, result.leaves),
             means: (
