@@ -62,8 +62,8 @@ def __getattr__(name: str) -> Any:
     """Import what the estimators do not need on first use."""
     if name in ("parts", "selection"):
         return import_module(f".{name}", __name__)
-    if name == "dask":
-        return import_module(".parts.on_dask", __name__)
+    if name in ("dask", "ray", "spark"):
+        return import_module(f".parts.on_{name}", __name__)
     if name == "compare":
         return import_module(".selection", __name__).compare
     if name == "report":
@@ -74,4 +74,4 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     """Return the public names, those of the first use too."""
     hidden = {"Any", "import_module"}
-    return sorted({*globals(), *__all__, "dask", "parts", "selection"} - hidden)
+    return sorted({*globals(), *__all__, "dask", "parts", "ray", "selection", "spark"} - hidden)

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import treeclust_rs as tc
+from engine_cases import example, model_of, same
 from treeclust_rs.parts import Fit
 
 dask = pytest.importorskip("dask")
@@ -15,23 +16,6 @@ dd = pytest.importorskip("dask.dataframe")
 da = pytest.importorskip("dask.array")
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own
-
-
-def example(n=4000, d=4, k=5):
-    rng = np.random.default_rng(1)
-    centers = 2.0 * rng.normal(size=(k, d))
-    X = centers[rng.integers(k, size=n)] + rng.normal(size=(n, d))
-    return X, centers
-
-
-def model_of(centers):
-    return tc.ExKMC(reference=centers, base_tree=None, max_leaves=15)
-
-
-def same(found, expected):
-    assert found.to_json() == expected.to_json()
-    assert found.cost_path_.equals(expected.cost_path_)
-    np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
 
 
 def test_frames_and_arrays_give_the_tree_of_memory():

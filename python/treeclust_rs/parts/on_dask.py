@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from operator import add
 from typing import Any
 
 from ..estimators.exkmc import ExKMC
+from .engines import add_answers, answer_of_part, converse, feature_columns, tree_sum
 from .protocol import Answer, Fit, Question
-
-# Answers that one task adds up.
-_FAN_IN = 8
 
 
 def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
@@ -54,42 +51,19 @@ def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
             f"rows must be a Dask DataFrame or Array. Got {type(rows).__name__} instead: "
             "tc.parts.fit_batches takes other rows."
         )
-    names = list(rows.columns) if hasattr(rows, "columns") else None
-    if sample_weight is not None:
-        if sample_weight not in (names or []):
-            raise ValueError(f"sample_weight={sample_weight!r} is no column of the rows.")
-        names = [name for name in names or [] if name != sample_weight]
+    names = feature_columns(getattr(rows, "columns", None), sample_weight=sample_weight)
     if names is None and rows.ndim == 2 and rows.numblocks[1] > 1:
         rows = rows.rechunk({1: -1})
     parts = rows.to_delayed().ravel().tolist() if names is None else rows.to_delayed()
     n_features = None if names is not None or rows.ndim != 2 else int(rows.shape[1])
-    asking = Fit(model, feature_names=names, n_features=n_features)
-    while (question := asking.question()) is not None:
+
+    def ask(question: Question) -> Answer:
         shared = delayed(question, traverse=False)
         answers = [
-            delayed(_answer)(shared, part, part_id, sample_weight)
+            delayed(answer_of_part)(shared, [part], part_id, sample_weight)
             for part_id, part in enumerate(parts)
         ]
-        while len(answers) > 1:
-            answers = [
-                delayed(_sum)(answers[start : start + _FAN_IN])
-                for start in range(0, len(answers), _FAN_IN)
-            ]
-        asking.tell(answers[0].compute())
-    return asking.result()
+        total: Answer = tree_sum(answers, delayed(add_answers)).compute()
+        return total
 
-
-def _answer(question: Question, part: Any, part_id: int, sample_weight: str | None) -> Answer:
-    """Answer for a partition, on one thread: the cluster says how many tasks run at a time."""
-    weight = None
-    if sample_weight is not None:
-        weight = part[sample_weight].to_numpy()
-        part = part.drop(columns=sample_weight)
-    return question.answer(part, part_id=part_id, sample_weight=weight, n_jobs=1)
-
-
-def _sum(answers: list[Answer]) -> Answer:
-    total = answers[0]
-    for answer in answers[1:]:
-        total = add(total, answer)
-    return total
+    return converse(Fit(model, feature_names=names, n_features=n_features), ask)

@@ -1,0 +1,84 @@
+"""Fits of the rows of a Ray dataset, where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..estimators.exkmc import ExKMC
+from .engines import add_answers, answer_of_part, converse, feature_columns, tree_sum
+from .protocol import Answer, Fit, Question
+
+
+def fit(model: ExKMC, dataset: Any, *, sample_weight: str | None = None) -> ExKMC:
+    """Fit a model to the rows of a Ray dataset, block by block.
+
+    The tree is that of ``model.fit`` with all rows in memory, in the order of the blocks, to the
+    bit. The blocks answer every question where they are; what is sent is the question and the sums.
+    A worker that is lost is Ray's business: its tasks are run again.
+
+    Parameters
+    ----------
+    model : ExKMC
+        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
+    dataset : ray.data.Dataset
+        Columns of numbers without gaps. It is executed once (``materialize``), unless it is
+        materialized already: another execution may give other blocks. Ray's object store, which
+        spills to disk, holds all blocks in Arrow's format until the fit is over.
+    sample_weight : str, default=None
+        The column of the dataset that holds the weights of the rows; it is not fitted to.
+
+    Returns
+    -------
+    ExKMC
+        The model, fitted. It has no `labels_`: ``dataset.map_batches(lambda frame:
+        frame.assign(cluster=model.predict(frame)), batch_format="pandas")`` adds a column of them.
+
+    Raises
+    ------
+    TypeError
+        If `dataset` is no Ray dataset, or a column does not hold numbers.
+    ValueError
+        As `Fit` and `Question.answer`.
+
+    See Also
+    --------
+    treeclust_rs.parts.fit_batches : On one machine, from files.
+
+    Notes
+    -----
+    Ray does not keep the order of the blocks unless ``ray.data.DataContext.get_current()
+    .execution_options.preserve_order`` is True. Without it the last digits of costs may differ
+    between two executions of a dataset.
+    """
+    import ray  # the extra "ray"
+    import ray.data
+
+    if not isinstance(dataset, ray.data.Dataset):
+        raise TypeError(
+            f"dataset must be a Ray dataset. Got {type(dataset).__name__} instead: "
+            "tc.parts.fit_batches takes other rows."
+        )
+    held = dataset.materialize()
+    names = feature_columns(held.columns(), sample_weight=sample_weight)
+    fit = Fit(model, feature_names=names)
+    blocks = held.to_arrow_refs()
+    answer, add_up = ray.remote(_answer), ray.remote(add_answers)
+
+    def ask(question: Question) -> Answer:
+        shared = ray.put(question)
+        answers = [
+            answer.remote(shared, block, part_id, sample_weight)
+            for part_id, block in enumerate(blocks)
+        ]
+        try:
+            total: Answer = ray.get(tree_sum(answers, add_up.remote))
+        except ray.exceptions.RayTaskError as error:
+            raise error.cause from None  # without the traceback of the worker
+        return total
+
+    return converse(fit, ask)
+
+
+def _answer(question: Question, block: Any, part_id: int, sample_weight: str | None) -> Answer:
+    """Answer for a block: Ray resolves references only where they are arguments themselves."""
+    return answer_of_part(question, [block], part_id, sample_weight)

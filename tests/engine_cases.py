@@ -1,0 +1,30 @@
+"""Rows, centers and models for the fits on Dask, Ray and Spark."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import treeclust_rs as tc
+
+NAMES = ["a", "b", "c", "d"]
+
+
+def example(n: int = 4000, d: int = 4, k: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and centers."""
+    rng = np.random.default_rng(1)
+    centers = 2.0 * rng.normal(size=(k, d))
+    X = centers[rng.integers(k, size=n)] + rng.normal(size=(n, d))
+    return X, centers
+
+
+def model_of(centers: np.ndarray) -> Any:
+    return tc.ExKMC(reference=centers, base_tree=None, max_leaves=15)
+
+
+def same(found: Any, expected: Any) -> None:
+    """Assert that two models are the same, to the bit."""
+    assert found.to_json() == expected.to_json()
+    assert found.cost_path_.equals(expected.cost_path_)
+    np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
