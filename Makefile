@@ -50,7 +50,7 @@ docs: $(VENV)/.wheel $(VENV)/.extra-docs ## the documentation site, in target/si
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -P -m mkdocs build
 	@echo "Open target/site/index.html"
 
-test: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-sql $(VENV)/.extra-browser ## all tests (Rust, Python, docstrings, README), random cases from small samples
+test: $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-sql $(VENV)/.extra-browser $(VENV)/.extra-ray $(VENV)/.extra-spark ## all tests (Rust, Python, docstrings, README), random cases from small samples
 	cargo test --locked
 	$(BIN)/python -P -m pytest -n auto --dist worksteal --doctest-modules --pyargs treeclust_rs tests $(TESTS)
 
@@ -72,7 +72,7 @@ check: lint-tools $(VENV)/.wheel $(VENV)/.extra-test $(VENV)/.extra-check ## for
 
 # Benches refuse uncommitted changes; each leaves a record, from which the last line prints the page.
 # What cannot be measured (a peer, a data set) is named and left out.
-bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test ## measure: hours, with QUICK=1 ten minutes; writes benches/results and RESULTS.md
+bench: $(VENV)/.wheel $(VENV)/.extra-bench $(VENV)/.extra-test $(VENV)/.extra-dask ## measure: hours, with QUICK=1 ten minutes; writes benches/results and RESULTS.md
 	$(BIN)/python benches/peers.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/threads.py --data "$(DATA)" $(if $(QUICK),--quick)
 	$(BIN)/python benches/best_tree.py --data "$(DATA)" $(if $(QUICK),--quick)
@@ -89,6 +89,7 @@ ifeq ($(QUICK),)
 	$(BIN)/python benches/full_tests.py
 	$(BIN)/python benches/scaling.py
 	$(BIN)/python benches/parts.py --folder benches/.parts
+	$(BIN)/python benches/dask_peers.py
 	$(BIN)/python benches/interrupts.py
 	$(BIN)/python benches/douglas_peers.py --data "$(DATA)"
 	$(BIN)/python benches/papers/kauri.py --data "$(DATA)"

@@ -46,6 +46,7 @@ SECTIONS = (
     "Gaps and levels",
     "Memory of files",
     "Parts",
+    "Dask: peers",
     "Interrupts",
     "Versions",
     "ExKMC: the papers' figures",

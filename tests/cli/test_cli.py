@@ -1017,7 +1017,7 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         [*FIT[:-1], "model.txt"],
         "model.txt: the name must end in .json.",
     ),
-    "no such folder": (4, [*FIT[:-1], "no/model.json"], "there is no folder no."),
+    "no folder to write to": (4, [*FIT[:-1], "no/model.json"], "there is no folder no."),
     "picture of another kind": (
         2,
         [*FIT, "--plot", "tree.gif"],
