@@ -25,9 +25,11 @@ mod gathering;
 mod growth;
 mod question;
 mod result;
+mod routing;
 
 pub use answer::{Answer, PartRows};
 pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
-pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
+pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
 pub use result::PartsResult;
+pub use routing::TestNode;
