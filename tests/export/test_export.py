@@ -752,8 +752,8 @@ def test_json_keeps_every_bit():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no valid JSON"),
-        ("{", "no valid JSON"),
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
         ("[" * 200_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
         ("[1, 2]", "must hold an object, not a list"),
