@@ -277,12 +277,14 @@ def test_columns_are_named(frame, tmp_path):
 
 def test_columns_that_lack_are_named(frame):
     for options, message in (
-        ({"reference": "group"}, r"reference='group' is no column of the rows, which have 'a'"),
+        ({"reference": "group"}, r"reference='group' is not a column of the rows, which have 'a'"),
         ({"reference": "w", "sample_weight": "w"}, "sample_weight and reference are one column"),
     ):
         with pytest.raises(ValueError, match=message):
             fit_batches(model_of(), frame.lazy(), **options)
-    with pytest.raises(ValueError, match="reference='w' is no column of the rows, which have no"):
+    with pytest.raises(
+        ValueError, match="reference='w' is not a column of the rows, which have no"
+    ):
         fit_batches(model_of(), frame.select("a", "b").to_numpy(), reference="w")
 
 

@@ -44,7 +44,7 @@ class BesideColumns:
             if name is not None and name not in (known or []):
                 have = "no names" if known is None else listed([repr(n) for n in known], "column")
                 raise ValueError(
-                    f"{parameter}={name!r} is no column of the rows, which have {have}."
+                    f"{parameter}={name!r} is not a column of the rows, which have {have}."
                 )
         if len(set(self.names)) < len(self.names):
             raise ValueError(f"sample_weight and reference are one column, {self.reference!r}.")

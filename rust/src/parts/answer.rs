@@ -204,6 +204,13 @@ pub(crate) struct LeafSums {
     pub moments: Vec<ExactSums>,
 }
 
+/// The error of a part whose rows are not those of the first round.
+pub(super) fn other_rows(part: u64) -> Error {
+    Error::Value(format!(
+        "Part {part} has other rows than the first time, though as many: a query that is run again may give others. Write its result to a file first, by sink_parquet."
+    ))
+}
+
 /// The error of answers to different questions.
 fn other_question() -> Error {
     Error::Value("Only answers to the same question can be added up.".into())
@@ -428,14 +435,7 @@ impl Answer {
                     let n = reader.index()?;
                     moments.push(reader.new_sums(n)?);
                 }
-                Body::Leaves(Box::new(LeafSums {
-                    count,
-                    labels,
-                    weight,
-                    minimum,
-                    misfit,
-                    moments,
-                }))
+                Body::Leaves(Box::new(LeafSums { count, labels, weight, minimum, misfit, moments }))
             }
             5 => Body::Means(Box::new(MeansSums::read(&mut reader)?)),
             _ => return Err(reader.broken()),

@@ -94,13 +94,10 @@ impl Classes {
     /// A hash of each class.
     pub(super) fn hashes(&self) -> Vec<u64> {
         match self {
-            Classes::Integers(names) => {
-                names.iter().map(|&name| mix(mix(name as u64))).collect()
-            }
+            Classes::Integers(names) => names.iter().map(|&name| mix(mix(name as u64))).collect(),
             Classes::Texts(names) => {
-                let hash = |name: &String| {
-                    name.bytes().fold(1, |hash, byte| mix(hash ^ u64::from(byte)))
-                };
+                let hash =
+                    |name: &String| name.bytes().fold(1, |hash, byte| mix(hash ^ u64::from(byte)));
                 names.iter().map(hash).collect()
             }
         }

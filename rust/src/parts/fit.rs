@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow};
+use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, other_rows};
 use super::bytes::Writer;
 use super::checkpoint::write_settings;
 use super::classes::{Classes, LabelRule};
 use super::gathering::mix;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::LabelMeans;
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode, RowGroups};
-use super::result::{Groups, PartsResult, check_distances, routing};
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RowGroups};
+use super::result::{Groups, PartsResult, check_distances};
+use super::routing::TestNode;
 use crate::binner::bin_ends;
 use crate::costs::Units;
 use crate::error::{Error, Result};
@@ -253,7 +254,7 @@ impl PartsFit {
             Phase::Means(known) => Ask::Means(known.ask()),
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
-                nodes: vec![RoutingNode { left: 0, feature: 0, below: 0.0 }],
+                nodes: vec![TestNode::leaf()],
                 groups: RowGroups::Nearest,
                 points: base.own.clone(),
             }),
@@ -266,7 +267,7 @@ impl PartsFit {
             }),
             Phase::Leaves { base, growth, tree, groups } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
-                nodes: routing(growth, tree),
+                nodes: growth.nodes_of(tree),
                 groups: RowGroups::ByLeaf(groups.of_node.clone()),
                 points: groups.points.clone(),
             }),
@@ -411,9 +412,7 @@ impl PartsFit {
                 )));
             }
             if rows.checksum != before.checksum {
-                return Err(Error::Value(format!(
-                    "Part {part} has other rows than the first time, though as many: a query that is run again may give others. Write its result to a file first, by sink_parquet."
-                )));
+                return Err(other_rows(*part));
             }
         }
         Ok(())

@@ -144,12 +144,7 @@ impl LabelMeans {
     }
 
     /// `k`: the number of labels.
-    pub fn read(
-        reader: &mut Reader<'_>,
-        ends: Vec<Vec<f64>>,
-        d: usize,
-        k: usize,
-    ) -> Result<Self> {
+    pub fn read(reader: &mut Reader<'_>, ends: Vec<Vec<f64>>, d: usize, k: usize) -> Result<Self> {
         let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
         let (points, is_mean) = (reader.f64s()?, reader.flag()?);
         let in_units = Some(reader.f64s()?).filter(|means| !means.is_empty());

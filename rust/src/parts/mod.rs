@@ -27,11 +27,13 @@ mod growth;
 mod label_means;
 mod question;
 mod result;
+mod routing;
 
 pub use answer::{Answer, PartRows};
 pub use classes::{BatchLabels, Classes, LabelRule};
 pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
 pub use label_means::MeansAsk;
-pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
+pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
 pub use result::PartsResult;
+pub use routing::TestNode;

@@ -19,8 +19,8 @@ use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::parts::{
-    Answer, BatchLabels, Classes, FoundReference, Gathering, LabelRule, PartsFit, PartsResult, PartsSettings, Question,
-    ReferenceRule, ScaleRule,
+    Answer, BatchLabels, Classes, FoundReference, Gathering, LabelRule, PartsFit, PartsResult,
+    PartsSettings, Question, ReferenceRule, ScaleRule,
 };
 
 /// What a fit asks of every part of the rows.
@@ -32,7 +32,7 @@ impl PyQuestion {
     /// Reads what `to_bytes` returned.
     ///
     /// # Errors
-    /// `ValueError` if it is no question.
+    /// `ValueError` if it is not a question.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         Ok(PyQuestion(Arc::new(Question::from_bytes(data)?)))
@@ -68,8 +68,11 @@ impl PyQuestion {
     }
 
     /// An answer without rows.
-    fn gather(&self) -> PyGathering {
-        PyGathering(Some(Gathering::new(self.0.clone())))
+    ///
+    /// # Errors
+    /// `ValueError` if the question's nodes are not one tree.
+    fn gather(&self) -> PyResult<PyGathering> {
+        Ok(PyGathering(Some(Gathering::new(self.0.clone())?)))
     }
 }
 
@@ -149,7 +152,7 @@ impl PyAnswer {
     /// Reads what `to_bytes` returned.
     ///
     /// # Errors
-    /// `ValueError` if it is no answer.
+    /// `ValueError` if it is not an answer.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         Ok(PyAnswer(Answer::from_bytes(data)?))
