@@ -34,7 +34,7 @@ const MAX_HISTOGRAM_BYTES: usize = 40 << 20;
 /// Scores of leaves closer than this share of the tree's cost are tied.
 pub(crate) const LEAF_TIE: f64 = 1e-12;
 /// Gaps closer in width than this share of the column's range are tied.
-const WIDTH_TIE: f64 = 1e-9;
+pub(crate) const WIDTH_TIE: f64 = 1e-9;
 
 /// A node of a tree that grows.
 #[derive(Debug, Clone, PartialEq)]

@@ -60,6 +60,17 @@ impl BaseNodes {
     }
 }
 
+/// The error of centers that no cut tells apart.
+pub(crate) fn no_cut(centers: &[usize]) -> Error {
+    let numbers: Vec<String> = centers.iter().take(5).map(usize::to_string).collect();
+    Error::Value(format!(
+        "No cut can tell some centers apart, among them those with the numbers {}: they are equal in all columns of \
+         numbers and have the same shares of levels. Give distinct centers, or grow the tree from a single leaf: \
+         ExKMC(base_tree=None).",
+        numbers.join(", ")
+    ))
+}
+
 /// What a tree of centers is fitted to.
 #[derive(Debug, Clone, Copy)]
 pub struct ImmProblem<'a> {
@@ -156,13 +167,7 @@ impl<'a, C: CenterColumns> Splitter for ImmSplitter<'_, Mistakes<'a, C>> {
 
     fn no_cut(&self, id: usize) -> Error {
         let alive = self.nodes.alive[id].iter().enumerate().filter(|(_, alive)| **alive);
-        let numbers: Vec<String> = alive.take(5).map(|(center, _)| center.to_string()).collect();
-        Error::Value(format!(
-            "No cut can tell some centers apart, among them those with the numbers {}: they are equal in all columns of \
-             numbers and have the same shares of levels. Give distinct centers, or grow the tree from a single leaf: \
-             ExKMC(base_tree=None).",
-            numbers.join(", ")
-        ))
+        no_cut(&alive.map(|(center, _)| center).collect::<Vec<usize>>())
     }
 
     fn keep(&self, id: usize, best: &BestCut) -> impl Fn(u32, bool) -> bool + Sync {

@@ -55,7 +55,7 @@ const MAX_OPENED_BYTES: usize = 32 << 20;
 const MAX_EXACT: usize = 16;
 
 /// Second keys closer than this are equal.
-const KEY_TIE: f64 = 1e-9;
+pub(crate) const KEY_TIE: f64 = 1e-9;
 
 /// The cut taken at a node.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -15,9 +15,8 @@ import polars as pl
 
 from .._data.frames import frame_source, string_names
 from .._util import listed
-from ..estimators.exkmc import ExKMC
 from .engines import BesideColumns
-from .protocol import Fit, Gathering
+from .protocol import Fit, Gathering, Model
 
 
 @dataclass(frozen=True)
@@ -46,12 +45,12 @@ _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
 
 
 def fit_batches(
-    model: ExKMC,
+    model: Model,
     batches: Any,
     *,
     sample_weight: str | None = None,
     reference: str | None = None,
-) -> ExKMC:
+) -> Model:
     """Fit a model to rows that are read batch by batch, several times, and never held at once.
 
     The tree is that of ``model.fit`` with all rows in memory, to the bit. Memory: some batches and
@@ -59,8 +58,8 @@ def fit_batches(
 
     Parameters
     ----------
-    model : ExKMC
-        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
+    model : ExKMC or IMM
+        `reference`: centers, or None: see `Fit`.
     batches : LazyFrame, path-like, list, or callable
         A polars LazyFrame; a Parquet or CSV file, a pattern such as ``"rows/*.parquet"``, a folder
         of such files, or a list of these; a list of frames or arrays; or a function without
@@ -75,7 +74,7 @@ def fit_batches(
 
     Returns
     -------
-    ExKMC
+    ExKMC or IMM
         The model, fitted. It has no `labels_`: write them by
         ``frame.with_columns(model.to_polars())`` and ``.sink_parquet(path)``.
 

@@ -12,8 +12,7 @@ import numpy as np
 
 from .. import _engine
 from .._util import listed
-from ..estimators.exkmc import ExKMC
-from .protocol import Answer, Fit, Gathering, Question
+from .protocol import Answer, Fit, Gathering, Model, Question
 
 # Answers that one task adds up.
 _FAN_IN = 8
@@ -99,7 +98,7 @@ def tree_sum(answers: Sequence[Future], add_up: Callable[..., Future]) -> Future
     return answers[0]
 
 
-def converse(fit: Fit, ask: Callable[[Question], Answer]) -> ExKMC:
+def converse(fit: Fit[Model], ask: Callable[[Question], Answer]) -> Model:
     """Lead a fit to its end; `ask` returns the sum of the answers of all partitions."""
     while (question := fit.question()) is not None:
         answer = ask(question)

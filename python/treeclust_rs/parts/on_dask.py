@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..estimators.exkmc import ExKMC
 from .engines import BesideColumns, add_answers, answer_of_part, converse, tree_sum
-from .protocol import Answer, Fit, Question
+from .protocol import Answer, Fit, Model, Question
 
 
 def fit(
-    model: ExKMC, rows: Any, *, sample_weight: str | None = None, reference: str | None = None
-) -> ExKMC:
+    model: Model, rows: Any, *, sample_weight: str | None = None, reference: str | None = None
+) -> Model:
     """Fit a model to the rows of a Dask DataFrame or Array, partition by partition.
 
     The tree is that of ``model.fit`` with all rows in memory, to the bit. The partitions answer
@@ -20,8 +19,8 @@ def fit(
 
     Parameters
     ----------
-    model : ExKMC
-        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
+    model : ExKMC or IMM
+        `reference`: centers, or None: see `Fit`.
     rows : dask DataFrame or Array
         Columns of numbers without gaps. It is read once in every round: `persist` it if the cluster
         has the memory, or read files.
@@ -32,7 +31,7 @@ def fit(
 
     Returns
     -------
-    ExKMC
+    ExKMC or IMM
         The model, fitted. It has no `labels_`: ``rows.map_partitions(model.predict)`` gives those
         of each partition.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..estimators.exkmc import ExKMC
 from .engines import BesideColumns, add_answers, answer_of_part, converse, tree_sum
-from .protocol import Answer, Fit, Question
+from .protocol import Answer, Fit, Model, Question
 
 
 def fit(
-    model: ExKMC, dataset: Any, *, sample_weight: str | None = None, reference: str | None = None
-) -> ExKMC:
+    model: Model, dataset: Any, *, sample_weight: str | None = None, reference: str | None = None
+) -> Model:
     """Fit a model to the rows of a Ray dataset, block by block.
 
     The tree is that of ``model.fit`` with all rows in memory, in the order of the blocks, to the
@@ -20,8 +19,8 @@ def fit(
 
     Parameters
     ----------
-    model : ExKMC
-        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
+    model : ExKMC or IMM
+        `reference`: centers, or None: see `Fit`.
     dataset : ray.data.Dataset
         Columns of numbers without gaps. It is executed once (``materialize``), unless it is
         materialized already: another execution may give other blocks. Ray's object store, which
@@ -33,7 +32,7 @@ def fit(
 
     Returns
     -------
-    ExKMC
+    ExKMC or IMM
         The model, fitted. It has no `labels_`: ``dataset.map_batches(lambda frame:
         frame.assign(cluster=model.predict(frame)), batch_format="pandas")`` adds a column of them.
 

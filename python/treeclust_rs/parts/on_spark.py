@@ -6,14 +6,13 @@ import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..estimators.exkmc import ExKMC
 from .engines import BesideColumns, answer_of_part, converse
-from .protocol import Answer, Fit, Question
+from .protocol import Answer, Fit, Model, Question
 
 
 def fit(
-    model: ExKMC, sdf: Any, *, sample_weight: str | None = None, reference: str | None = None
-) -> ExKMC:
+    model: Model, sdf: Any, *, sample_weight: str | None = None, reference: str | None = None
+) -> Model:
     """Fit a model to the rows of a Spark DataFrame, partition by partition.
 
     The tree is that of ``model.fit`` with all rows in memory, in the order of the partitions, to
@@ -23,8 +22,8 @@ def fit(
 
     Parameters
     ----------
-    model : ExKMC
-        With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
+    model : ExKMC or IMM
+        `reference`: centers, or None: see `Fit`.
     sdf : pyspark.sql.DataFrame
         Columns of numbers without gaps, in classic Spark (not Spark Connect). It is read once in
         every round, and must give the same partitions each time, their rows in the same order: read
@@ -36,7 +35,7 @@ def fit(
 
     Returns
     -------
-    ExKMC
+    ExKMC or IMM
         The model, fitted. It has no `labels_`: ``nw.from_native(sdf).with_columns(
         model.to_narwhals()).to_native()`` adds a column ``cluster`` (``import narwhals as nw``).
 

@@ -7,7 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,6 +35,7 @@ from .._util import (
     progress_text,
 )
 from ..estimators.exkmc import ExKMC
+from ..estimators.imm import IMM
 from ..tree import GrownTree, tests_of
 
 # Stands for no limit of leaves: no tree has more.
@@ -44,6 +45,8 @@ _NO_LIMIT = 1 << 62
 _MAX_GAIN = 0.01
 
 _IN_MEMORY = "Fit in memory, by the estimator's own fit"
+
+Model = TypeVar("Model", bound=ExKMC | IMM)
 
 
 def _read_names(data: bytes) -> tuple[list[str] | None, str]:
@@ -272,7 +275,7 @@ def _check_kinds(rows: Any, estimator_name: str) -> None:
         )
 
 
-class Fit:
+class Fit(Generic[Model]):
     """A fit that never sees a row: it asks, and is told what all parts answer.
 
     ::
@@ -288,8 +291,8 @@ class Fit:
 
     Parameters
     ----------
-    model : ExKMC
-        With ``base_tree=None``, ``cuts="threshold"`` and ``criterion="kmeans"``. `reference`:
+    model : ExKMC or IMM
+        With ``cuts="threshold"`` and ``criterion="kmeans"``. `reference`:
         centers, as an array (n_clusters x n_features) or a fitted estimator with
         ``cluster_centers_``; a row belongs to the nearest. None: k-means (scikit-learn's, ten
         starts) of up to 100,000 rows, one of each of as many runs of rows, finds them; of more rows
@@ -323,7 +326,8 @@ class Fit:
 
     Notes
     -----
-    Rounds: about twice the depth of the tree, and ten. An answer takes n_features x 256 x
+    Rounds: about twice the depth of the tree, and ten. With IMM's base twice the depth of the base,
+    twice that of what grows below it, and ten. An answer takes n_features x 256 x
     n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
     number of rows; fewer bins are taken where that would be more than 20 MB.
 
@@ -335,7 +339,7 @@ class Fit:
 
     def __init__(
         self,
-        model: ExKMC,
+        model: Model,
         *,
         feature_names: Iterable[object] | None = None,
         n_features: int | None = None,
@@ -351,7 +355,7 @@ class Fit:
         names = None if given is None else check_feature_names(given, d, None)
         self._table = table = _columns_alone(d, names)
         self._start(model)
-        limits = Limits.of(model)
+        limits = _limits_of(model)
         k = (model.n_clusters or DEFAULT_N_CLUSTERS) if centers is None else len(centers)
         if not labels:
             limits.check(k, centers is None and model.n_clusters is None)
@@ -365,14 +369,16 @@ class Fit:
             centers,
             scale,
             with_labels=labels,
+            cut_score=_cut_score_of(model),
             max_leaves=0 if most is None else _NO_LIMIT if most == math.inf else int(most),
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
             bins=self._bins,
         )
 
-    def _start(self, model: ExKMC) -> None:
+    def _start(self, model: Model) -> None:
         self._model = model
+        self._are_distinct = False
         self.threads = _engine.Threads(effective_n_jobs(model.n_jobs))
         self._started = time.perf_counter()
 
@@ -403,7 +409,11 @@ class Fit:
         classes, model = self._core.classes, self._model
         if classes is not None:
             ReferenceInput(classes=classes).check_n_clusters(model.n_clusters)
-            Limits.of(model).check(len(classes), False)
+            _limits_of(model).check(len(classes), False)
+        centers = self._core.base_centers()
+        if centers is not None and not self._are_distinct:
+            check_distinct(centers[0] + centers[1], classes or list(range(len(centers[0]))))
+            self._are_distinct = True
 
     def _find_clusters(self) -> None:
         """Find the clusters of a sample, where the fit has come to where it needs them.
@@ -428,12 +438,12 @@ class Fit:
             n_clusters=model.n_clusters,
             random_state=model.random_state,
             estimator_name=type(model).__name__,
-            needs_distinct=False,
+            needs_distinct=_cut_score_of(model) is not None,
             tell=self._tell(),
         )
         centers = reference.centers
         inertia = reference.inertia if are_all else None
-        self._core.set_reference(centers.in_units, centers.high, inertia)
+        self._core.set_reference(centers.in_units, centers.high, centers.low, inertia)
 
     def tell(self, answer: Answer) -> None:
         """Take the answers of all parts, added up.
@@ -478,14 +488,14 @@ class Fit:
         return self._core.to_bytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes, model: ExKMC) -> Self:
+    def from_bytes(cls, data: bytes, model: Model) -> Self:
         """Go on from a checkpoint.
 
         Parameters
         ----------
         data : bytes
             What `to_bytes` returned.
-        model : ExKMC
+        model : ExKMC or IMM
             The estimator to be fitted, with the parameters that the fit began with.
 
         Raises
@@ -504,7 +514,7 @@ class Fit:
         fit._core = core
         return fit
 
-    def result(self) -> ExKMC:
+    def result(self) -> Model:
         """Return the model, fitted; it has no `labels_`, which `predict` gives for any rows.
 
         Raises
@@ -526,9 +536,10 @@ class Fit:
             found.cost,
             found.cluster,
             np.empty(0, dtype=np.uint32),
-            np.full(n_nodes, -1),
-            np.zeros(n_nodes),
-            np.full(n_nodes, np.nan),
+            found.base_cluster,
+            found.base_cost,
+            found.mistakes,
+            int((found.base_cluster >= 0).sum()),
         )
         none = np.full(n_nodes, np.nan)
         classes = self._core.classes or list(range(k))
@@ -558,6 +569,30 @@ class Fit:
         if (tell := self._tell()) is not None:
             tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")
         return model
+
+
+def _cut_score_of(model: ExKMC | IMM) -> str | None:
+    """Return what the cuts of a model's base are worth; None: there is no base."""
+    if isinstance(model, IMM):
+        return model.cut_score
+    return None if model.base_tree is None else "mistakes"
+
+
+def _limits_of(model: ExKMC | IMM) -> Limits:
+    """Return the limits of growth; IMM has one leaf for each cluster."""
+    return Limits() if isinstance(model, IMM) else Limits.of(model)
+
+
+def _refusal(name: str) -> str:
+    """Return the message for an estimator that is not fitted in parts."""
+    start = f"Fits in parts are of ExKMC and IMM. Got {name} instead: "
+    if name == "Kauri":
+        return (
+            f"{start}its gains are products of sums of many rows, rounded on the way, so that "
+            "parts would not give the tree of all rows. Fit it to a sample of the rows, or explain "
+            'clusters of all rows by ExKMC, with reference="column" for labels that you have.'
+        )
+    return f"{start}fit it to a sample of the rows."
 
 
 def _columns_alone(n_features: int, names: list[str] | None) -> Table:
@@ -606,20 +641,17 @@ def _centers_of(model: Any) -> FloatArray | None:
     Raises if the fit cannot be one in parts.
     """
     name = type(model).__name__
-    if type(model) is not ExKMC:
-        raise TypeError(
-            f"Fits in parts are of ExKMC. Got {name} instead: fit it to a sample of the rows."
-        )
+    if type(model) not in (ExKMC, IMM):
+        raise TypeError(_refusal(name))
     model._validate_params()
     problems = [
         (model.criterion != "kmeans", 'criterion="kmeans"'),
-        (model.cuts != "threshold", 'cuts="threshold"'),
-        (model.base_tree is not None, "base_tree=None"),
+        (getattr(model, "cuts", "threshold") != "threshold", 'cuts="threshold"'),
         (isinstance(model.scale, str) and model.scale == "robust", 'scale="standard" or units'),
     ]
     wanted = [words for is_wrong, words in problems if is_wrong]
     if wanted:
-        raise ValueError(f"A fit in parts takes ExKMC with {', '.join(wanted)}. {_IN_MEMORY}.")
+        raise ValueError(f"A fit in parts takes {name} with {', '.join(wanted)}. {_IN_MEMORY}.")
     reference = model.reference
     if reference is None:
         return None

@@ -144,6 +144,11 @@ impl Coordinate {
         self.cmp(&Coordinate::exact(x)).is_gt()
     }
 
+    /// How far a value is from it.
+    pub(crate) fn distance(&self, x: f64) -> f64 {
+        self.minus(&Coordinate::exact(x)).abs()
+    }
+
     /// The difference, rounded once.
     fn minus(&self, other: &Self) -> f64 {
         (self.high - other.high) + (self.low - other.low)
@@ -204,7 +209,7 @@ impl<'a, 't> TableCenters<'a, 't> {
             Some(_) => vec![Coordinate::exact(0.0); k],
         });
         let source = TableEnds { table, index, labels, k };
-        let snap = Snap::new(source, labels, original.collect(), &shares);
+        let snap = Snap::new(source, rows_of(labels, k), original.collect(), &shares);
         let rough = parallel::map(0..d, |f| snap.column(f, false));
         let exact = std::iter::repeat_with(OnceLock::new).take(d).collect();
         Ok(TableCenters { snap, rough, exact, shares })
@@ -248,7 +253,7 @@ fn snap_margin(low: f64, high: f64, n_rows: u32, center: &Coordinate) -> f64 {
 /// coordinates within the smaller margin of each other to the lowest. `margins` and `values` have an entry per center.
 pub(crate) fn snap(centers: &mut [Coordinate], margins: &[f64], values: &[Vec<f64>]) {
     for (i, values) in values.iter().enumerate() {
-        let distance = |value: &f64| centers[i].minus(&Coordinate::exact(*value)).abs();
+        let distance = |value: &f64| centers[i].distance(*value);
         let nearest = values
             .iter()
             .filter(|value| distance(value) <= margins[i])
@@ -288,20 +293,25 @@ pub(crate) struct Snap<S> {
     collide: bool,
 }
 
+/// Number of rows of each of `k` clusters.
+pub(crate) fn rows_of(labels: &[u32], k: usize) -> Vec<u32> {
+    let mut n_rows = vec![0; k];
+    labels.iter().for_each(|&label| n_rows[label as usize] += 1);
+    n_rows
+}
+
 impl<S: ColumnEnds> Snap<S> {
-    /// `source`: the columns; `labels`: the cluster of every row; `original`: the centers, by column; `shares`: by
-    /// column those of levels, none for numbers.
+    /// `source`: the columns; `n_rows`: by cluster; `original`: the centers, by column; `shares`: by column those of
+    /// levels, none for numbers.
     pub(crate) fn new(
         source: S,
-        labels: &[u32],
+        n_rows: Vec<u32>,
         original: Vec<Vec<Coordinate>>,
         shares: &[Option<LevelShares>],
     ) -> Self {
         let d = original.len();
         let k = original.first().map_or(0, Vec::len);
         let half_range = (0..d).map(|f| source.half_range(f)).collect();
-        let mut n_rows = vec![0; k];
-        labels.iter().for_each(|&label| n_rows[label as usize] += 1);
         let mut snap = Snap { source, k, n_rows, original, half_range, collide: false };
         // Only centers that are close in every column can become equal.
         let close = |a: usize, b: usize, f: usize| match &shares[f] {

@@ -29,6 +29,7 @@ use super::levels::Levels;
 use super::{
     Candidate, CenterCut, Criterion, Cut, Gap, Groups, MissingRows, NodeScale, RowSums, range_of,
 };
+use crate::error::Result;
 use crate::exact;
 
 /// Ties: counts closer than this share of the total weight are equal.
@@ -60,6 +61,19 @@ impl<'a, C: CenterColumns> Mistakes<'a, C> {
     /// weights.
     pub fn new(rows: OneHot<'a>, columns: C, score: CutScore) -> Self {
         Mistakes { rows, columns, score, total_weight: rows.total_weight() }
+    }
+
+    /// Mistakes of rows that are elsewhere: of `k` clusters, with the weight of all rows.
+    ///
+    /// # Errors
+    /// None: there are no labels that could be out of range.
+    pub(crate) fn of_weight(
+        k: usize,
+        total_weight: f64,
+        columns: C,
+        score: CutScore,
+    ) -> Result<Self> {
+        Ok(Mistakes { rows: OneHot::new(&[], k, Some(&[]))?, columns, score, total_weight })
     }
 
     /// Where the centers lie.

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::base_ask::BaseSums;
 use super::bytes::{Reader, Writer};
 use super::classes::{Classes, LabelRule};
 use super::label_means::MeansSums;
-use super::question::{Ask, Question};
+use super::question::{Ask, Open, Question};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 
@@ -41,6 +42,8 @@ pub(crate) enum Body {
     Moments { sums: ExactSums, largest: Vec<f64> },
     /// Sums over the rows of each label.
     Means(Box<MeansSums>),
+    /// Sums over nodes of a base tree.
+    Base(Box<BaseSums>),
     /// Bins by node and column, and those of opened ranges.
     Grow { fills: Vec<Vec<Bins>>, opened: Vec<Bins> },
     /// Sums over leaves.
@@ -177,11 +180,49 @@ impl Bins {
         Ok(bins)
     }
 
+    /// Puts smaller bins in the place of the bin they are of.
+    pub fn replace(&mut self, open: &Open, smaller: Bins) {
+        let width = self.width;
+        let is_it = |&bin: &usize| self.low[bin] == open.low && self.high[bin] == open.high;
+        let Some(bin) = (0..self.count.len()).find(is_it) else { return };
+        let (Some(sums), Some(inside)) = (&self.sums, &smaller.sums) else { return };
+        let n = self.count.len();
+        self.sums = Some(ExactSums::gather(&[
+            (sums, 0..bin * width),
+            (inside, 0..inside.len()),
+            (sums, (bin + 1) * width..n * width),
+        ]));
+        self.count.splice(bin..=bin, smaller.count);
+        self.low.splice(bin..=bin, smaller.low);
+        self.high.splice(bin..=bin, smaller.high);
+    }
+
+    pub fn write_all(all: &[Bins], writer: &mut Writer) {
+        writer.len(all.len());
+        all.iter().for_each(|bins| bins.write(writer));
+    }
+
+    pub fn read_all(reader: &mut Reader<'_>) -> Result<Vec<Bins>> {
+        let n = reader.len(25)?;
+        (0..n).map(|_| Bins::read(reader)).collect()
+    }
+
     /// Bins without rows and sums.
     pub fn empty(n: usize, of_values: bool, width: usize) -> Self {
         let (low, high) = (vec![f64::INFINITY; n], vec![f64::NEG_INFINITY; n]);
         Bins { of_values, count: vec![0; n], low, high, sums: None, width }
     }
+}
+
+/// Adds the bins of other rows, one by one; whether there are as many.
+///
+/// # Errors
+/// [`Error::Value`] if they are not alike.
+pub(super) fn merge_all(own: &mut [Bins], others: &[Bins]) -> Result<bool> {
+    for (own, other) in own.iter_mut().zip(others) {
+        own.merge(other)?;
+    }
+    Ok(own.len() == others.len())
 }
 
 /// More bins, or sums of one, than any answer has.
@@ -261,6 +302,11 @@ impl Answer {
                     (own, others) => own.or(others),
                 };
             }
+            (Body::Base(own), Body::Base(other)) => {
+                if !own.merge(&other)? {
+                    return Err(other_question());
+                }
+            }
             (Body::Means(own), Body::Means(other)) => {
                 if own.moments.len() != other.moments.len() {
                     return Err(other_question());
@@ -329,6 +375,10 @@ impl Answer {
                     writer.f64s(&row.cells);
                 }
                 Classes::write_some(classes.as_ref(), &mut writer);
+            }
+            Body::Base(sums) => {
+                writer.u8(6);
+                sums.write(&mut writer);
             }
             Body::Means(sums) => {
                 writer.u8(5);
@@ -437,6 +487,7 @@ impl Answer {
                 }
                 Body::Leaves(Box::new(LeafSums { count, labels, weight, minimum, misfit, moments }))
             }
+            6 => Body::Base(Box::new(BaseSums::read(&mut reader)?)),
             5 => Body::Means(Box::new(MeansSums::read(&mut reader)?)),
             _ => return Err(reader.broken()),
         };
@@ -455,6 +506,7 @@ impl Answer {
                         && rows.iter().all(|row| row.cells.len() == d)
                         && classes.is_some() == with_labels
                 }
+                (Ask::Base(ask), Body::Base(sums)) => ask.is_answered_by(sums),
                 (Ask::Means(ask), Body::Means(sums)) => {
                     let k = sums.weight.len();
                     k * d == ask.points.len()

@@ -10,6 +10,7 @@ use super::growth::{Growth, Step};
 use super::label_means::LabelMeans;
 use super::question::Geometry;
 use crate::costs::Units;
+use crate::criterion::cut_score::CutScore;
 use crate::error::{Error, Result};
 use crate::grow::Limits;
 
@@ -60,6 +61,11 @@ impl PartsFit {
                 writer.u8(7);
                 write_base(&mut writer, base);
                 writer.u64(*pass);
+            }
+            Phase::Base { base, grown, .. } => {
+                writer.u8(9);
+                write_base(&mut writer, base);
+                grown.write(&mut writer);
             }
             Phase::Grow { base, growth, .. } => {
                 writer.u8(4);
@@ -125,6 +131,14 @@ impl PartsFit {
                 let ends = read_ends(&mut reader, d)?;
                 Phase::Means(LabelMeans::read(&mut reader, ends, d, k)?)
             }
+            9 => {
+                let base = read_base(&mut reader, d)?;
+                let Some(score) = fit.settings.base else { return Err(reader.broken()) };
+                let mut grown = fit.base_growth(&base, score);
+                grown.read(&mut reader)?;
+                let wanted = grown.next()?;
+                Phase::Base { base, grown, wanted }
+            }
             7 => Phase::Lloyd { base: read_base(&mut reader, d)?, pass: reader.u64()? },
             4 | 5 => {
                 let base = read_base(&mut reader, d)?;
@@ -160,7 +174,7 @@ impl PartsFit {
 }
 
 pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
-    let PartsSettings { n_features, names, reference, scale, limits, bins } = settings;
+    let PartsSettings { n_features, names, reference, scale, base, limits, bins } = settings;
     writer.len(*n_features);
     writer.bytes(names);
     match reference {
@@ -181,6 +195,11 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
             writer.numbers(scale);
         }
     }
+    writer.u8(match base {
+        None => 0,
+        Some(CutScore::Mistakes) => 1,
+        Some(CutScore::Emn) => 2,
+    });
     writer.u64(limits.max_leaves as u64);
     writer.u64(limits.max_depth.map_or(0, |most| most as u64 + 1));
     writer.u64(limits.min_samples_leaf as u64);
@@ -204,6 +223,12 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
         1 => ScaleRule::Given(reader.numbers(n_features)?),
         _ => return Err(reader.broken()),
     };
+    let base = match reader.u8()? {
+        0 => None,
+        1 => Some(CutScore::Mistakes),
+        2 => Some(CutScore::Emn),
+        _ => return Err(reader.broken()),
+    };
     let limits = Limits {
         max_leaves: reader.u64()? as usize,
         max_depth: (reader.u64()? as usize).checked_sub(1),
@@ -218,7 +243,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     if !is_sound {
         return Err(reader.broken());
     }
-    Ok(PartsSettings { n_features, names, reference, scale, limits, bins })
+    Ok(PartsSettings { n_features, names, reference, scale, base, limits, bins })
 }
 
 /// Whether numbers are points of so many columns.

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, other_rows};
+use super::base::{BaseGrowth, BaseWanted, GrownBase};
+use super::base_ask::{BaseAsk, BaseSums};
 use super::bytes::Writer;
 use super::checkpoint::write_settings;
 use super::classes::{Classes, LabelRule};
@@ -14,6 +16,7 @@ use super::result::{Groups, PartsResult, check_distances};
 use super::routing::TestNode;
 use crate::binner::bin_ends;
 use crate::costs::Units;
+use crate::criterion::cut_score::CutScore;
 use crate::error::{Error, Result};
 use crate::grow::Limits;
 
@@ -69,6 +72,8 @@ pub struct PartsSettings {
     pub reference: ReferenceRule,
     /// Units of the columns.
     pub scale: ScaleRule,
+    /// What the cuts of IMM's base are worth; none: growth starts from one leaf.
+    pub base: Option<CutScore>,
     /// Limits of growth; `max_leaves` 0: one for each cluster.
     pub limits: Limits,
     /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree. None: the
@@ -105,8 +110,10 @@ pub struct ReferenceRows {
 pub struct FoundReference {
     /// k x d, row-major, in units.
     pub in_units: Vec<f64>,
-    /// The same in the columns' own units.
+    /// The same in the columns' own units, as unevaluated sums `own + low`.
     pub own: Vec<f64>,
+    /// As long.
+    pub low: Vec<f64>,
     /// What the clusters cost, where all rows were there.
     pub inertia: Option<f64>,
 }
@@ -145,6 +152,12 @@ pub(super) enum Phase {
     Lloyd {
         base: Base,
         pass: u64,
+    },
+    /// IMM's base grows.
+    Base {
+        base: Base,
+        grown: BaseGrowth,
+        wanted: BaseWanted,
     },
     Grow {
         base: Base,
@@ -258,6 +271,17 @@ impl PartsFit {
                 groups: RowGroups::Nearest,
                 points: base.own.clone(),
             }),
+            Phase::Base { base, grown, wanted } => Ask::Base(BaseAsk {
+                geometry: base.geometry.clone(),
+                ends: base.ends.clone(),
+                nodes: grown.routing(),
+                leaf_of_center: grown.leaf_of_center(),
+                fills: wanted.fills.clone(),
+                opens: wanted.opens.clone(),
+                gaps: wanted.gaps.clone(),
+                centers: grown.centers(wanted),
+                totals: wanted.totals,
+            }),
             Phase::Grow { base, growth, wanted } => Ask::Grow(GrowAsk {
                 geometry: base.geometry.clone(),
                 ends: base.ends.clone(),
@@ -295,18 +319,19 @@ impl PartsFit {
     /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if no clusters are wanted.
     pub fn set_reference(&mut self, found: FoundReference) -> Result<()> {
         let d = self.settings.n_features;
-        let FoundReference { in_units, own, inertia } = found;
+        let FoundReference { in_units, own, low, inertia } = found;
         let k = (in_units.len() / d).max(1);
         Error::check_len("centers", in_units.len(), k * d, "entries")?;
         Error::check_len("centers", own.len(), k * d, "entries")?;
+        Error::check_len("centers", low.len(), k * d, "entries")?;
         let Phase::Reference { columns, units } = std::mem::replace(&mut self.phase, Phase::Failed)
         else {
             return Err(Error::Value("The fit wants no clusters.".into()));
         };
         let base = Base {
             geometry: Geometry { units, centers: in_units },
-            low: vec![0.0; own.len()],
             own,
+            low,
             inertia,
             spread: vec![],
             cost_of_sample: None,
@@ -337,6 +362,14 @@ impl PartsFit {
     /// Number of rows, once it is known.
     pub fn n_rows(&self) -> u64 {
         self.parts.values().map(|rows| rows.n).sum()
+    }
+
+    /// The centers of a base that is being grown, k x d, in the columns' own units, as unevaluated sums.
+    pub fn base_centers(&self) -> Option<[&[f64]; 2]> {
+        match &self.phase {
+            Phase::Base { base, .. } => Some([&base.own, &base.low]),
+            _ => None,
+        }
     }
 
     /// The classes of the rows' labels, once they are known.
@@ -463,15 +496,12 @@ impl PartsFit {
             (Phase::Lloyd { base, pass }, Body::Leaves(sums)) => {
                 self.move_centers(base, pass, &sums)
             }
+            (Phase::Base { base, grown, wanted }, Body::Base(sums)) => {
+                self.grow_base(base, grown, &wanted, *sums)
+            }
             (Phase::Grow { base, mut growth, wanted }, Body::Grow { fills, opened }) => {
                 growth.tell(&wanted, fills, opened)?;
-                Ok(match growth.step()? {
-                    Step::Ask(wanted) => Phase::Grow { base, growth, wanted },
-                    Step::Done(tree) => {
-                        let groups = self.groups(&growth, &tree, &base.own);
-                        Phase::Leaves { base, growth, tree, groups }
-                    }
-                })
+                self.go_on(base, growth)
             }
             (Phase::Leaves { base, growth, tree, groups }, Body::Leaves(leaves)) => {
                 self.finish(base, growth, tree, groups, &leaves)
@@ -513,7 +543,49 @@ impl PartsFit {
         self.grow(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
     }
 
+    /// Takes an answer about the base; growth goes on from its leaves, once all is known.
+    fn grow_base(
+        &self,
+        base: Base,
+        mut grown: BaseGrowth,
+        wanted: &BaseWanted,
+        mut sums: BaseSums,
+    ) -> Result<Phase> {
+        if let Some(totals) = sums.totals.take() {
+            let mut growth = self.growth(base.geometry.k())?;
+            growth.begin(GrownBase { tree: grown.tree(), totals });
+            return self.go_on(base, growth);
+        }
+        grown.tell(wanted, sums)?;
+        let wanted = grown.next()?;
+        Ok(Phase::Base { base, grown, wanted })
+    }
+
+    /// Grows as far as is known.
+    fn go_on(&self, base: Base, mut growth: Growth) -> Result<Phase> {
+        Ok(match growth.step()? {
+            Step::Ask(wanted) => Phase::Grow { base, growth, wanted },
+            Step::Done(tree) => {
+                let groups = self.groups(&growth, &tree, &base.own);
+                Phase::Leaves { base, growth, tree, groups }
+            }
+        })
+    }
+
+    /// A base tree without nodes.
+    pub(super) fn base_growth(&self, base: &Base, score: CutScore) -> BaseGrowth {
+        let settings = &self.settings;
+        let bins = settings.bins.map(|bins| bins.0);
+        let centers = [base.own.clone(), base.low.clone()];
+        BaseGrowth::new(score, centers, settings.n_features, settings.most_values(), bins)
+    }
+
     pub(super) fn grow(&self, base: Base) -> Result<Phase> {
+        if let Some(score) = self.settings.base {
+            let mut grown = self.base_growth(&base, score);
+            let wanted = grown.next()?;
+            return Ok(Phase::Base { base, grown, wanted });
+        }
         let growth = self.growth(base.geometry.k())?;
         Ok(Phase::Grow { base, growth, wanted: Growth::first() })
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ndarray::ArrayView1;
 
 use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, other_rows};
+use super::base_ask::{BaseAsk, GatheredBase};
 use super::classes::{BatchLabels, Classes, LabelRule};
 use super::label_means::GatheredMeans;
 use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
@@ -39,6 +40,7 @@ enum Gathered {
     Rows(BTreeMap<u64, Vec<f64>>),
     Moments { weight: ExactRows, sums: Vec<ExactRows>, largest: Vec<f64> },
     Means(Box<GatheredMeans>),
+    Base(Box<GatheredBase>),
     Grow { binners: Vec<Binner>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
     Leaves(Box<GatheredLeaves>),
 }
@@ -83,7 +85,7 @@ impl Ord for Drawn {
 }
 
 /// [`Bins`] on their way.
-struct GatheredBins {
+pub(super) struct GatheredBins {
     bins: Bins,
     sums: Option<ExactRows>,
     /// By value, in an order of bits that is that of the values: rows and sums.
@@ -91,7 +93,7 @@ struct GatheredBins {
 }
 
 impl GatheredBins {
-    fn new(n: usize, with_sums: bool, of_values: bool, width: usize) -> Self {
+    pub fn new(n: usize, with_sums: bool, of_values: bool, width: usize) -> Self {
         GatheredBins {
             bins: Bins::empty(n, of_values, width),
             sums: (with_sums && !of_values).then(|| ExactRows::new(n, width)),
@@ -100,7 +102,7 @@ impl GatheredBins {
     }
 
     #[inline]
-    fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
+    pub fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
         self.bins.count[bin] += 1;
         self.bins.low[bin] = self.bins.low[bin].min(x);
         self.bins.high[bin] = self.bins.high[bin].max(x);
@@ -116,7 +118,22 @@ impl GatheredBins {
         sums.iter().enumerate().for_each(|(place, &sum)| of_value.add(place, sum));
     }
 
-    fn finish(mut self) -> Bins {
+    /// Adds a row that has one sum.
+    #[inline]
+    pub fn add_one(&mut self, bin: usize, x: f64, column: usize, sum: f64) {
+        self.add(bin, x, None);
+        self.sums.iter_mut().for_each(|rows| rows.add_one(bin, column, sum));
+    }
+
+    /// Adds a row that has one sum to its value.
+    pub fn add_value_one(&mut self, x: f64, column: usize, sum: f64) {
+        let new = || (x, 0, ExactSums::new(self.bins.width));
+        let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
+        *count += 1;
+        of_value.add(column, sum);
+    }
+
+    pub fn finish(mut self) -> Bins {
         if !self.bins.of_values {
             self.bins.sums = self.sums.map(ExactRows::finish);
             return self.bins;
@@ -224,6 +241,7 @@ impl Gathering {
                 sums: (0..d).map(|_| rows(1, 1)).collect(),
                 largest: vec![0.0; d],
             },
+            Ask::Base(ask) => Gathered::Base(Box::new(GatheredBase::new(ask))),
             Ask::Means(ask) => {
                 Gathered::Means(Box::new(GatheredMeans::new(d, ask.points.len() / d)))
             }
@@ -257,7 +275,9 @@ impl Gathering {
             }
         };
         let nodes = match &question.ask {
-            Ask::Grow(GrowAsk { nodes, .. }) | Ask::Leaves(LeavesAsk { nodes, .. }) => nodes,
+            Ask::Grow(GrowAsk { nodes, .. })
+            | Ask::Leaves(LeavesAsk { nodes, .. })
+            | Ask::Base(BaseAsk { nodes, .. }) => nodes,
             _ => &vec![],
         };
         let tree = (!nodes.is_empty()).then(|| tree_of(nodes, d)).transpose()?;
@@ -348,6 +368,11 @@ impl Gathering {
                     }
                 });
             }
+            (Ask::Base(ask), Gathered::Base(sums)) => {
+                if let Some(tree) = &self.tree {
+                    sums.add(ask, table, weights, codes, (tree, &leaves))?;
+                }
+            }
             (Ask::Means(ask), Gathered::Means(sums)) => {
                 sums.add(ask, table, weights, codes.unwrap_or(&[]));
             }
@@ -403,6 +428,7 @@ impl Gathering {
                 let pieces: Vec<_> = all.iter().map(|sum| (sum, 0..1)).collect();
                 Body::Moments { sums: ExactSums::gather(&pieces), largest }
             }
+            Gathered::Base(sums) => Body::Base(Box::new(sums.finish())),
             Gathered::Means(sums) => Body::Means(Box::new(sums.finish())),
             Gathered::Grow { fills, opened, .. } => {
                 let finish = |bins: Vec<GatheredBins>| parallel::map(bins, GatheredBins::finish);
@@ -425,7 +451,7 @@ impl Gathering {
 }
 
 /// The costs of some rows.
-fn costs(
+pub(super) fn costs(
     geometry: &Geometry,
     table: &Table<'_>,
     weights: Option<&[f64]>,
@@ -541,7 +567,7 @@ impl GrowPart<'_, '_> {
 }
 
 /// Which of the ranges of a column, ascending, a cell lies in.
-fn opened_at(run: &[Open], x: f64) -> Option<usize> {
+pub(super) fn opened_at(run: &[Open], x: f64) -> Option<usize> {
     let i = run.partition_point(|open| open.high < x);
     run.get(i).filter(|open| open.low <= x).map(|_| i)
 }

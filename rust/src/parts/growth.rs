@@ -12,11 +12,12 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::answer::Bins;
+use super::base::GrownBase;
 use super::bytes::{Reader, Writer};
 use super::gathering::{from_ordered_bits, ordered_bits};
 use super::question::Open;
 use super::routing::{TestNode, read_test, tree_of, write_test};
-use crate::criterion::label_cost::LabelCost;
+use crate::criterion::label_cost::{LabelCost, best_label};
 use crate::criterion::sums::AdditiveNode;
 use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, OwnGroups};
 use crate::error::{Error, Result};
@@ -118,6 +119,16 @@ pub(crate) struct Growth {
     k: usize,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
+    /// Of the first nodes, those of a base tree, if there is one.
+    pub base: Option<BaseLeaves>,
+}
+
+/// What is told of the nodes of a base tree; entries by node.
+pub(crate) struct BaseLeaves {
+    /// The only center of each leaf.
+    pub center: Vec<Option<usize>>,
+    /// [`crate::imm::BaseNodes::mistakes`].
+    pub mistakes: Vec<f64>,
 }
 
 /// The tree as it is in memory: nodes in order of creation.
@@ -144,7 +155,44 @@ impl Growth {
     /// A tree of one leaf, nothing known of it.
     pub fn new(n_features: usize, k: usize, limits: Limits, most_values: u64) -> Result<Self> {
         let criterion = LabelCost::new(&[], 0, k, limits.min_samples_leaf)?;
-        Ok(Growth { nodes: vec![], limits, criterion, n_features, k, most_values })
+        let (nodes, base) = (vec![], None);
+        Ok(Growth { nodes, limits, criterion, n_features, k, most_values, base })
+    }
+
+    /// Begins with a base tree.
+    pub fn begin(&mut self, grown: GrownBase) {
+        let (tree, totals, k) = (grown.tree, grown.totals, self.k);
+        let n = tree.nodes.len();
+        let regrets = |id: usize| ExactSums::gather(&[(&totals.regrets, id * k..(id + 1) * k)]);
+        let mut sums: Vec<ExactSums> = (0..n).map(regrets).collect();
+        let (mut count, mut depth) = (totals.count, vec![0; n]);
+        for id in (0..n).rev().filter(|&id| tree.nodes[id].left > 0) {
+            let left = tree.nodes[id].left;
+            let (own, children) = sums.split_at_mut(left);
+            own[id].merge(&children[0]);
+            own[id].merge(&children[1]);
+            count[id] = count[left] + count[left + 1];
+        }
+        for (id, sums) in sums.into_iter().enumerate() {
+            let TestNode { test, left, missing_left } = tree.nodes[id].clone();
+            self.push(None, depth[id], count[id], sums);
+            if left == 0 {
+                continue;
+            }
+            (depth[left], depth[left + 1]) = (depth[id] + 1, depth[id] + 1);
+            let beside = [totals.beside[0][id], totals.beside[1][id]];
+            let (left_sums, n_left) = (ExactSums::new(k), count[left]);
+            self.nodes[id].left = Some(left);
+            self.nodes[id].state = State::Cut(PartCut {
+                test,
+                missing_left,
+                beside,
+                score: f64::NAN,
+                left: left_sums,
+                n_left,
+            });
+        }
+        self.base = Some(BaseLeaves { center: tree.center, mistakes: tree.mistakes });
     }
 
     /// The question about the root.
@@ -214,6 +262,10 @@ impl Growth {
         let mut answered: BTreeMap<usize, Vec<Bins>> =
             asked.fills.iter().map(|fill| fill.0).zip(fills).collect();
         for &(small, with_sums) in &asked.fills {
+            if self.nodes[small].parent.is_none() {
+                answered.remove(&small).into_iter().for_each(|bins| self.judge(small, bins));
+                continue;
+            }
             let Some(parent) = self.nodes[small].parent.filter(|_| with_sums) else { continue };
             let Some(left) = self.nodes[parent].left else { continue };
             let of_parent = self.nodes[parent].bins(self.n_features, self.k)?;
@@ -297,19 +349,7 @@ impl Growth {
             opened.insert(open.feature, columns.swap_remove(open.feature));
         }
         let Some(bins) = opened.get_mut(&open.feature) else { return Ok(()) };
-        let is_it = |&bin: &usize| bins.low[bin] == open.low && bins.high[bin] == open.high;
-        let Some(bin) = (0..bins.count.len()).find(is_it) else { return Ok(()) };
-        let (Some(sums), Some(inside)) = (&bins.sums, &smaller.sums) else { return Ok(()) };
-        let n = bins.count.len();
-        let sums = ExactSums::gather(&[
-            (sums, 0..bin * k),
-            (inside, 0..inside.len()),
-            (sums, (bin + 1) * k..n * k),
-        ]);
-        bins.sums = Some(sums);
-        bins.count.splice(bin..=bin, smaller.count);
-        bins.low.splice(bin..=bin, smaller.low);
-        bins.high.splice(bin..=bin, smaller.high);
+        bins.replace(open, smaller);
         Ok(())
     }
 
@@ -441,29 +481,18 @@ impl Growth {
                 continue;
             }
             if !fills.is_empty() || !ranges.is_empty() {
-                return Ok(Step::Ask(Wanted { fills, opens: self.open_ranges(ranges) }));
+                let opens = open_ranges(ranges, self.most_values);
+                return Ok(Step::Ask(Wanted { fills, opens }));
             }
         }
-    }
-
-    /// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins.
-    fn open_ranges(&self, mut ranges: Vec<(u64, Open)>) -> Vec<Open> {
-        let mut by_rows: Vec<usize> = (0..ranges.len()).collect();
-        by_rows.sort_by_key(|&i| ranges[i].0);
-        let mut left_over = MORE_VALUES * self.most_values;
-        for i in by_rows {
-            let (n, open) = &mut ranges[i];
-            if *n > self.most_values && *n > left_over {
-                open.ends = Some(smaller_ends(open.low, open.high));
-            }
-            left_over = left_over.saturating_sub(*n);
-        }
-        ranges.into_iter().map(|(_, open)| open).collect()
     }
 
     /// The smaller of two siblings is added up, the larger one only counted: its sums are the rest. Both at once, for
     /// then the parent's are let go.
     fn want_fill(&self, id: usize, fills: &mut Vec<(usize, bool)>) {
+        if self.nodes[id].parent.is_none() {
+            return fills.push((id, true)); // a leaf of the base
+        }
         let left = self.nodes[id].parent.and_then(|parent| self.nodes[parent].left).unwrap_or(id);
         let small = left + usize::from(self.nodes[left + 1].n < self.nodes[left].n);
         let large = left + left + 1 - small;
@@ -478,9 +507,15 @@ impl Growth {
 
     /// Best-first growth on what is known: the tree, or the leaves of which more must be known.
     fn replay(&mut self) -> std::result::Result<Replayed, Vec<usize>> {
-        let mut tree = Replayed { nodes: vec![0], left: vec![0] };
-        let mut leaves = vec![0]; // by node of the tree
-        let mut cost = self.nodes[0].node.cost;
+        let n_first = self.base.as_ref().map_or(1, |base| base.center.len());
+        let left = |id: usize| self.nodes[id].left.filter(|_| n_first > 1).unwrap_or(0);
+        let left: Vec<usize> =
+            (0..n_first).map(left).map(|left| if left < n_first { left } else { 0 }).collect();
+        let mut tree = Replayed { nodes: (0..n_first).collect(), left };
+        // By node of the tree.
+        let mut leaves: Vec<usize> = (0..n_first).filter(|&id| tree.left[id] == 0).collect();
+        let costs = leaves.iter().map(|&id| self.nodes[id].node.cost);
+        let mut cost = costs.fold(0.0, |sum, cost| sum + cost);
         while leaves.len() < self.limits.max_leaves {
             let margin = LEAF_TIE * cost;
             let at = |leaf: &usize| tree.nodes[*leaf];
@@ -543,9 +578,28 @@ impl Growth {
         }
     }
 
+    /// The label of a node as a leaf: the cheapest; of an empty leaf of the base its center's.
+    pub fn cluster(&self, id: usize) -> usize {
+        let node = &self.nodes[id];
+        let of_base = self.base.as_ref().and_then(|base| base.center.get(id).copied().flatten());
+        of_base.filter(|_| node.n == 0).unwrap_or_else(|| best_label(&node.node.totals))
+    }
+
+    /// The label of a leaf of a tree: where the tree is the base, its center's.
+    pub fn leaf_cluster(&self, tree: &Replayed, leaf: usize) -> usize {
+        let base = self.base.as_ref().filter(|base| base.center.len() == tree.nodes.len());
+        let center = base.and_then(|base| base.center[leaf]);
+        center.unwrap_or_else(|| self.cluster(tree.nodes[leaf]))
+    }
+
     /// Appends what is known.
     pub fn write(&self, writer: &mut Writer) {
         let k = self.k;
+        writer.len(self.base.as_ref().map_or(0, |base| base.center.len()));
+        if let Some(base) = &self.base {
+            base.center.iter().for_each(|center| writer.len(center.map_or(0, |c| c + 1)));
+            writer.numbers(&base.mistakes);
+        }
         writer.len(self.nodes.len());
         for node in &self.nodes {
             writer.len(node.depth);
@@ -584,6 +638,12 @@ impl Growth {
     /// [`Error::Value`] if the bytes are no such tree.
     pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         let (d, k) = (self.n_features, self.k);
+        let n_base = reader.len(8)?;
+        if n_base > 0 {
+            let center = (0..n_base).map(|_| Ok(reader.index()?.checked_sub(1)));
+            let center = center.collect::<Result<Vec<_>>>()?;
+            self.base = Some(BaseLeaves { center, mistakes: reader.numbers(n_base)? });
+        }
         let n_nodes = reader.len(41)?;
         for id in 0..n_nodes {
             let (depth, n) = (reader.index()?, reader.u64()?);
@@ -621,6 +681,14 @@ impl Growth {
                 _ => return Err(reader.broken()),
             }
             self.nodes[id].left = left;
+            let is_inner = left.is_some_and(|left| left < n_base);
+            let is_cut = matches!(self.nodes[id].state, State::Cut(_));
+            if is_inner && (left.is_some_and(|left| left + 1 >= n_base) || !is_cut) {
+                return Err(reader.broken());
+            }
+        }
+        if n_base > n_nodes {
+            return Err(reader.broken());
         }
         tree_of(&self.routing(), d).map_err(|_| reader.broken())?;
         Ok(())
@@ -644,6 +712,21 @@ fn beside(cut: &Cut) -> [f64; 2] {
         CutForm::Range { upper: gap, .. } => [gap.below, gap.above],
         _ => [f64::NAN; 2],
     }
+}
+
+/// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins.
+pub(super) fn open_ranges(mut ranges: Vec<(u64, Open)>, most_values: u64) -> Vec<Open> {
+    let mut by_rows: Vec<usize> = (0..ranges.len()).collect();
+    by_rows.sort_by_key(|&i| ranges[i].0);
+    let mut left_over = MORE_VALUES * most_values;
+    for i in by_rows {
+        let (n, open) = &mut ranges[i];
+        if *n > most_values && *n > left_over {
+            open.ends = Some(smaller_ends(open.low, open.high));
+        }
+        left_over = left_over.saturating_sub(*n);
+    }
+    ranges.into_iter().map(|(_, open)| open).collect()
 }
 
 /// The bins as the criterion reads them.

@@ -11,6 +11,7 @@
 //! | 1,001 rows at fixed places; without a reference 100,000 of all rows too | origins of the columns |
 //! | two sums of moments, if columns are standardised | units of the columns |
 //! | sums over the rows of each label, if rows bring labels; or over clusters, if those of a sample are not those of all rows | their centers |
+//! | with IMM's base the same of the rows that are with their center, and where the centers lie among them; at last the leaves' regrets | the base |
 //! | bins of nodes, and smaller bins where a cut may hide, about twice the tree's depth | the tree |
 //! | sums over its leaves | labels, costs and means |
 //!
@@ -18,6 +19,8 @@
 //! takes about 20 bytes. **Time** of a question: O(n d k) for the costs of the rows that it asks about.
 
 mod answer;
+mod base;
+mod base_ask;
 mod bytes;
 mod checkpoint;
 mod classes;
@@ -30,6 +33,7 @@ mod result;
 mod routing;
 
 pub use answer::{Answer, PartRows};
+pub use base_ask::BaseAsk;
 pub use classes::{BatchLabels, Classes, LabelRule};
 pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;

@@ -1,5 +1,6 @@
 //! What a fit asks of every part of the rows.
 
+use super::base_ask::BaseAsk;
 use super::bytes::{Reader, Writer};
 use super::classes::LabelRule;
 use super::label_means::MeansAsk;
@@ -50,6 +51,8 @@ pub enum Ask {
     },
     /// Sums over the rows of each label.
     Means(MeansAsk),
+    /// Sums over nodes of a base tree.
+    Base(BaseAsk),
     /// Sums over nodes of a tree, by bins.
     Grow(GrowAsk),
     /// Sums over its leaves.
@@ -131,13 +134,13 @@ pub struct LeavesAsk {
     pub points: Vec<f64>,
 }
 
-fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
+pub(super) fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
     writer.numbers(&geometry.units.shift);
     writer.numbers(&geometry.units.scale);
     writer.f64s(&geometry.centers);
 }
 
-fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
+pub(super) fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
     let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
     let centers = reader.f64s()?;
     if centers.is_empty() || centers.len() % d != 0 {
@@ -190,15 +193,11 @@ impl Question {
                     writer.len(node);
                     writer.u8(with_sums.into());
                 }
-                writer.len(ask.opens.len());
-                for open in &ask.opens {
-                    writer.len(open.node);
-                    writer.len(open.feature);
-                    writer.f64(open.low);
-                    writer.f64(open.high);
-                    writer.u8(open.ends.is_some().into());
-                    writer.f64s(open.ends.as_deref().unwrap_or(&[]));
-                }
+                write_opens(&mut writer, &ask.opens);
+            }
+            Ask::Base(ask) => {
+                writer.u8(6);
+                ask.write(&mut writer);
             }
             Ask::Leaves(ask) => {
                 writer.u8(4);
@@ -276,12 +275,48 @@ impl Question {
                 }
                 Ask::Leaves(LeavesAsk { geometry, nodes, groups, points })
             }
+            6 => {
+                let ask = BaseAsk::read(&mut reader, d)?;
+                if n_classes.is_some_and(|n| n != ask.geometry.k()) {
+                    return Err(reader.broken());
+                }
+                Ask::Base(ask)
+            }
             5 => Ask::Means(MeansAsk::read(&mut reader, d, n_classes.unwrap_or(0))?),
             _ => return Err(reader.broken()),
         };
         reader.end()?;
         Ok(Question { id, n_features: d, names, labels, ask })
     }
+}
+
+pub(super) fn write_opens(writer: &mut Writer, opens: &[Open]) {
+    writer.len(opens.len());
+    for open in opens {
+        writer.len(open.node);
+        writer.len(open.feature);
+        writer.f64(open.low);
+        writer.f64(open.high);
+        writer.u8(open.ends.is_some().into());
+        writer.f64s(open.ends.as_deref().unwrap_or(&[]));
+    }
+}
+
+/// Reads ranges of `d` columns.
+pub(super) fn read_opens(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Open>> {
+    let n = reader.len(41)?;
+    let mut opens: Vec<Open> = vec![];
+    for _ in 0..n {
+        let (node, feature) = (reader.index()?, reader.index()?);
+        let (low, high) = (reader.f64()?, reader.f64()?);
+        let (has_ends, ends) = (reader.flag()?, reader.f64s()?);
+        let is_sound = feature < d && low <= high && ends.is_sorted_by(|a, b| a < b);
+        if !is_sound {
+            return Err(reader.broken());
+        }
+        opens.push(Open { node, feature, low, high, ends: has_ends.then_some(ends) });
+    }
+    Ok(opens)
 }
 
 fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
@@ -299,19 +334,7 @@ fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let n = reader.len(9)?;
     let fills = (0..n).map(|_| Ok((reader.index()?, reader.flag()?)));
     let fills: Vec<(usize, bool)> = fills.collect::<Result<_>>()?;
-    let n = reader.len(41)?;
-    let mut opens: Vec<Open> = vec![];
-    for _ in 0..n {
-        let (node, feature) = (reader.index()?, reader.index()?);
-        let (low, high) = (reader.f64()?, reader.f64()?);
-        let (has_ends, ends) = (reader.flag()?, reader.f64s()?);
-        let ends = has_ends.then_some(ends);
-        let is_sound = feature < d && low <= high && ends.as_deref().is_none_or(ascending);
-        if !is_sound {
-            return Err(reader.broken());
-        }
-        opens.push(Open { node, feature, low, high, ends });
-    }
+    let opens = read_opens(reader, d)?;
     let mut all = fills.iter().map(|fill| fill.0).chain(opens.iter().map(|open| open.node));
     if !all.all(|node| nodes.get(node).is_some_and(TestNode::is_leaf)) {
         return Err(reader.broken());

@@ -7,7 +7,6 @@ use super::fit::{Base, PartsFit, Phase};
 use super::growth::{Growth, Replayed};
 use super::routing::TestNode;
 use crate::costs::{GroupMeans, Moments, Units, is_good_guess};
-use crate::criterion::label_cost::best_label;
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 use crate::tree::TestArrays;
@@ -32,6 +31,12 @@ pub struct PartsResult {
     pub cost: Vec<f64>,
     /// The best label.
     pub cluster: Vec<usize>,
+    /// Label as a leaf of the base; none at other nodes.
+    pub base_cluster: Vec<Option<usize>>,
+    /// Regret of a base leaf's rows under that label; 0 elsewhere.
+    pub base_cost: Vec<f64>,
+    /// Weight that the cut of a base node separates from its centers; NaN elsewhere.
+    pub mistakes: Vec<f64>,
     /// By label its rows: those nearest to its center, or those that bring it.
     pub label_rows: Vec<u64>,
     /// What the rows cost at least.
@@ -87,7 +92,7 @@ impl PartsFit {
     pub(super) fn groups(&self, growth: &Growth, tree: &Replayed, centers: &[f64]) -> Groups {
         let (d, n) = (self.settings.n_features, tree.nodes.len());
         let ids: Vec<usize> = (0..n).filter(|&id| tree.left[id] == 0).collect();
-        let label = |id: usize| best_label(&growth.nodes[tree.nodes[id]].node.totals);
+        let label = |id: usize| growth.leaf_cluster(tree, id);
         let mut of_node = vec![0; n];
         let leaves: Vec<usize> = if ids.len() * d <= MAX_MEANS {
             ids.iter().enumerate().for_each(|(group, &id)| of_node[id] = group);
@@ -150,6 +155,14 @@ impl PartsFit {
             }
         }
         let node = |id: usize| &growth.nodes[tree.nodes[id]];
+        // The nodes of the base have the same numbers in the tree.
+        let mut base_cluster =
+            growth.base.as_ref().map_or(vec![], |of_base| of_base.center.clone());
+        let mut mistakes = growth.base.as_ref().map_or(vec![], |of_base| of_base.mistakes.clone());
+        base_cluster.resize(n_nodes, None);
+        mistakes.resize(n_nodes, f64::NAN);
+        let base_cost =
+            |id: usize| base_cluster[id].map_or(0.0, |label| node(id).node.totals[label]);
         let ids = || 0..n_nodes;
         let tests = growth.nodes_of(&tree);
         let children = |node: &TestNode| [node.left, node.left + 1];
@@ -163,7 +176,10 @@ impl PartsFit {
             weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
             label_weight,
             cost: ids().map(|id| node(id).node.cost).collect(),
-            cluster: ids().map(|id| best_label(&node(id).node.totals)).collect(),
+            cluster: ids().map(|id| growth.cluster(tree.nodes[id])).collect(),
+            base_cost: ids().map(base_cost).collect(),
+            base_cluster,
+            mistakes,
             label_rows: sums.labels.clone(),
             minimum,
             reference_inertia: base.inertia.unwrap_or(minimum),

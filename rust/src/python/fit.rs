@@ -132,7 +132,7 @@ impl CriterionArgument<'_> {
 ///
 /// # Errors
 /// `ValueError` for any other name.
-fn cut_score(name: &str) -> PyResult<CutScore> {
+pub(super) fn cut_score(name: &str) -> PyResult<CutScore> {
     match name {
         "mistakes" => Ok(CutScore::Mistakes),
         "emn" => Ok(CutScore::Emn),

@@ -180,12 +180,13 @@ pub struct PyPartsFit(PartsFit);
 #[pymethods]
 impl PyPartsFit {
     /// `names`: anything, for the questions. `centers`: k x d, in the columns' own units; None: those of labels that the
-    /// rows bring if `with_labels`, else `n_clusters` at most are found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `max_leaves` 0: one for
+    /// rows bring if `with_labels`, else `n_clusters` at most are found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `cut_score`:
+    /// of IMM's base, "mistakes" or "emn"; None: there is no base. `max_leaves` 0: one for
     /// each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the
     /// rounds, never the tree.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, with_labels, max_leaves, max_depth,
+    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, with_labels, cut_score, max_leaves, max_depth,
                         min_samples_leaf, bins=None))]
     fn new(
         names: &[u8],
@@ -194,6 +195,7 @@ impl PyPartsFit {
         centers: Option<PyReadonlyArray2<'_, f64>>,
         scale: Option<PyReadonlyArray1<'_, f64>>,
         with_labels: bool,
+        cut_score: Option<&str>,
         max_leaves: usize,
         max_depth: Option<usize>,
         min_samples_leaf: usize,
@@ -213,6 +215,7 @@ impl PyPartsFit {
             names: names.to_vec(),
             reference,
             scale,
+            base: cut_score.map(super::fit::cut_score).transpose()?,
             limits: Limits { max_leaves, max_depth, min_samples_leaf },
             bins,
         })?))
@@ -273,6 +276,18 @@ impl PyPartsFit {
         PyBytes::new(py, &self.0.settings().names)
     }
 
+    /// The centers (k x d) of IMM's base while it is grown, as unevaluated sums in the columns' own units; else None.
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn base_centers(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Option<(Py<PyArray2<f64>>, Py<PyArray2<f64>>)>> {
+        let Some(centers) = self.0.base_centers() else { return Ok(None) };
+        let d = self.0.settings().n_features;
+        let [high, low] = centers.map(|centers| matrix(py, centers.to_vec(), d));
+        Ok(Some((high?.unbind(), low?.unbind())))
+    }
+
     /// Rows among which clusters must be found before there is a question: origins and units of the columns, the rows
     /// with their weights in the last column, and whether these are all rows. None: no clusters are wanted.
     #[expect(clippy::type_complexity, reason = "a tuple for Python")]
@@ -287,7 +302,7 @@ impl PyPartsFit {
         Ok(Some((shift, scale, rows, wanted.are_all)))
     }
 
-    /// Takes centers of the clusters that were found: k x d in units and in the columns' own. `inertia`: what they
+    /// Takes centers of the clusters that were found: k x d in units and, as unevaluated sums `own + low`, in the columns' own. `inertia`: what they
     /// cost, where all rows were there.
     ///
     /// # Errors
@@ -296,10 +311,12 @@ impl PyPartsFit {
         &mut self,
         in_units: PyReadonlyArray2<'_, f64>,
         own: PyReadonlyArray2<'_, f64>,
+        low: PyReadonlyArray2<'_, f64>,
         inertia: Option<f64>,
     ) -> PyResult<()> {
         let (in_units, own) = (slice2(&in_units)?.to_vec(), slice2(&own)?.to_vec());
-        Ok(self.0.set_reference(FoundReference { in_units, own, inertia })?)
+        let low = slice2(&low)?.to_vec();
+        Ok(self.0.set_reference(FoundReference { in_units, own, low, inertia })?)
     }
 
     /// Takes the answer of all parts.
@@ -357,6 +374,12 @@ pub struct PartsTree {
     cost: Floats,
     /// The best label.
     cluster: Integers,
+    /// Label as a leaf of the base; -1 at other nodes.
+    base_cluster: Integers,
+    /// Regret of a base leaf's rows under that label; 0 elsewhere.
+    base_cost: Floats,
+    /// Weight that the cut of a base node separates from its centers; NaN elsewhere.
+    mistakes: Floats,
     /// Shape (k,): rows nearest to each center, or with each label.
     label_rows: Integers,
     /// What the rows cost at least.
@@ -397,6 +420,12 @@ impl PartsTree {
             label_weight: matrix(py, result.label_weight, k)?.unbind(),
             cost: array(py, result.cost),
             cluster: integers(py, result.cluster),
+            base_cluster: array(
+                py,
+                result.base_cluster.iter().map(|c| c.map_or(-1, |c| c as i64)).collect(),
+            ),
+            base_cost: array(py, result.base_cost),
+            mistakes: array(py, result.mistakes),
             label_rows: counts(result.label_rows),
             minimum: result.minimum,
             reference_inertia: result.reference_inertia,

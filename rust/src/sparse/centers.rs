@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::columns::SparseColumns;
 use crate::criterion::RowSums;
-use crate::criterion::centers::{CenterColumns, Centers, ColumnEnds, Coordinate, Snap};
+use crate::criterion::centers::{CenterColumns, Centers, ColumnEnds, Coordinate, Snap, rows_of};
 use crate::criterion::label_counts::OneHot;
 use crate::error::{Error, Result};
 use crate::parallel;
@@ -39,7 +39,7 @@ impl<'a> SparseCenters<'a> {
         let source = SparseEnds { columns, labels: rows.labels(), k };
         let none = vec![None; n_features];
         let original = (0..n_features).map(original).collect();
-        let snap = Snap::new(source, rows.labels(), original, &none);
+        let snap = Snap::new(source, rows_of(rows.labels(), k), original, &none);
         let sorted = parallel::map_some(0..n_features, 64, |f| snap.column(f, true));
         Ok(SparseCenters { snap, sorted })
     }

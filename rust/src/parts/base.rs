@@ -1,0 +1,658 @@
+//! The base of a tree (IMM) without rows: what is known of its nodes, and what must be asked to split them to the end.
+//!
+//! Every node with several centers is *filled* (its rows that are with their center, in bins of each column), bins that may hide a
+//! better cut are opened, and then its best cut is known exactly: criterion, exact sums, ties and snapped centers are those of
+//! memory ([`crate::imm`]). All nodes go on side by side: a level of the tree takes about two questions.
+//!
+//! **Gaps.** A cut lies in a gap between rows that are with their center. Where other rows lie in that gap, the cut goes to the
+//! widest part between them ([`narrow`]). Ranges of the gap that may hold a wider part than any known one are asked for again, in
+//! smaller bins. What is below does not wait for this: the rows that are searched there go the same way wherever in the gap
+//! the cut lies.
+
+use std::borrow::Cow;
+
+use super::answer::Bins;
+use super::base_ask::{BaseSums, BaseTotals, CenterEnds};
+use super::bytes::{Reader, Writer};
+use super::growth::open_ranges;
+use super::question::Open;
+use super::routing::TestNode;
+use crate::criterion::centers::{CenterColumns, ColumnEnds, Coordinate, Snap};
+use crate::criterion::cut_score::CutScore;
+use crate::criterion::mistakes::{Mistakes, MistakesNode};
+use crate::criterion::{Criterion, Cut, CutForm, Gap, OwnGroups};
+use crate::error::{Error, Result};
+use crate::exact::ExactSums;
+use crate::grow::{WIDTH_TIE, narrow, test_of};
+use crate::imm::no_cut;
+use crate::parallel;
+use crate::search::{KEY_TIE, choose_cut};
+
+/// Bins that a gap is cut into: rows in it seldom lie so that more are needed.
+const GAP_BINS: usize = 4096;
+
+/// A base tree that grows.
+pub(crate) struct BaseGrowth {
+    score: CutScore,
+    n_features: usize,
+    /// Ranges with at most so many rows are opened to values.
+    most_values: u64,
+    gap_bins: usize,
+    /// k x d: the centers in the columns' own units, as sums.
+    centers: [Vec<f64>; 2],
+    nodes: Vec<BaseNode>,
+    /// After the first answer.
+    known: Option<Known>,
+}
+
+/// What is known of all rows.
+struct Known {
+    ends: CenterEnds,
+    total_weight: f64,
+    /// By column the snapped centers, ascending, and half of its range.
+    sorted: Vec<Vec<(Coordinate, u32)>>,
+    half_range: Vec<f64>,
+}
+
+struct BaseNode {
+    /// Alive here, ascending.
+    centers: Vec<usize>,
+    parent: Option<usize>,
+    /// Left child, the right one follows.
+    left: Option<usize>,
+    state: State,
+}
+
+enum State {
+    /// A leaf of which nothing is known; with one center it stays so.
+    New,
+    /// By column the rows with their center in bins.
+    Filled(Vec<Bins>),
+    Cut(BaseCut),
+}
+
+struct BaseCut {
+    feature: usize,
+    gap: Gap,
+    /// The weight of the rows that it separates from their center, as the tree tells it, and exactly.
+    mistakes: f64,
+    separated: f64,
+    inside: Inside,
+}
+
+/// What is known of the rows in a gap that are not with their center.
+enum Inside {
+    /// Nothing.
+    Unknown,
+    /// Ranges of them: the least and the largest cell of each, and how many rows.
+    Ranges(Vec<(f64, f64, u64)>),
+    /// The gap has been narrowed.
+    Done,
+}
+
+/// What a base tree asks next.
+#[derive(Default)]
+pub(crate) struct BaseWanted {
+    pub fills: Vec<usize>,
+    pub opens: Vec<Open>,
+    pub gaps: Vec<Open>,
+    pub centers: bool,
+    pub totals: bool,
+}
+
+/// A base tree that is grown: entries by node, in the order in which memory makes them.
+pub(crate) struct BaseTree {
+    pub nodes: Vec<TestNode>,
+    /// The only center of each leaf.
+    pub center: Vec<Option<usize>>,
+    /// [`crate::imm::BaseNodes::mistakes`].
+    pub mistakes: Vec<f64>,
+}
+
+impl BaseGrowth {
+    /// A tree of one leaf. `centers`: k x d, in the columns' own units, as sums. `bins`: most bins of a column.
+    pub fn new(
+        score: CutScore,
+        centers: [Vec<f64>; 2],
+        n_features: usize,
+        most_values: u64,
+        bins: Option<usize>,
+    ) -> Self {
+        let k = centers[0].len() / n_features;
+        let root =
+            BaseNode { centers: (0..k).collect(), parent: None, left: None, state: State::New };
+        let gap_bins = bins.unwrap_or(GAP_BINS).max(2);
+        let nodes = vec![root];
+        BaseGrowth { score, n_features, most_values, gap_bins, centers, nodes, known: None }
+    }
+
+    /// Grows as far as is known, and says what to ask next: at first where the centers lie, in the end the totals.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if no cut tells two centers apart.
+    pub fn next(&mut self) -> Result<BaseWanted> {
+        let wanted = self.step()?.unwrap_or_else(|| {
+            self.put_in_order();
+            BaseWanted { totals: true, ..BaseWanted::default() }
+        });
+        Ok(BaseWanted { centers: self.known.is_none() && !wanted.totals, ..wanted })
+    }
+
+    /// The centers, if they are asked about.
+    pub fn centers(&self, wanted: &BaseWanted) -> Option<[Vec<f64>; 2]> {
+        wanted.centers.then(|| self.centers.clone())
+    }
+
+    /// The tree for routing.
+    pub fn routing(&self) -> Vec<TestNode> {
+        let node = |node: &BaseNode| match (&node.state, node.left) {
+            (State::Cut(cut), Some(left)) => {
+                let test = test_of(cut.feature, Cut::threshold(cut.gap));
+                TestNode { test, left, missing_left: false }
+            }
+            _ => TestNode::leaf(),
+        };
+        self.nodes.iter().map(node).collect()
+    }
+
+    /// By center the leaf where it is alive.
+    pub fn leaf_of_center(&self) -> Vec<usize> {
+        let mut leaf_of_center = vec![0; self.centers[0].len() / self.n_features];
+        for (id, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.left.is_none()) {
+            node.centers.iter().for_each(|&center| leaf_of_center[center] = id);
+        }
+        leaf_of_center
+    }
+
+    /// Takes what was answered to the last question.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if a bin holds 2^32 rows or more.
+    pub fn tell(&mut self, asked: &BaseWanted, sums: BaseSums) -> Result<()> {
+        let bins = sums.fills.iter().flatten().chain(&sums.opened);
+        if bins.flat_map(|bins| &bins.count).any(|&count| count > u64::from(u32::MAX)) {
+            return Err(Error::Value("A bin would hold more than 4294967295 rows.".into()));
+        }
+        if let Some(ends) = sums.centers {
+            let total = sums.fills.first().and_then(|columns| columns[0].sums.as_ref());
+            let total = total.map_or(0.0, |sums| {
+                let all: Vec<usize> = (0..sums.len()).collect();
+                sums.combined(&all, &[])
+            });
+            self.know(ends, total);
+        }
+        for (&id, columns) in asked.fills.iter().zip(sums.fills) {
+            self.nodes[id].state = State::Filled(columns);
+        }
+        for (open, smaller) in asked.opens.iter().zip(sums.opened) {
+            if let State::Filled(columns) = &mut self.nodes[open.node].state {
+                columns[open.feature].replace(open, smaller);
+            }
+        }
+        for gaps in asked.gaps.chunk_by(|a, b| a.node == b.node) {
+            let State::Cut(cut) = &mut self.nodes[gaps[0].node].state else { continue };
+            if let Inside::Unknown = cut.inside {
+                cut.inside = Inside::Ranges(vec![]);
+            }
+            let Inside::Ranges(ranges) = &mut cut.inside else { continue };
+            ranges
+                .retain(|range| !gaps.iter().any(|gap| (gap.low, gap.high) == (range.0, range.1)));
+        }
+        for (gap, bins) in asked.gaps.iter().zip(sums.gaps) {
+            let State::Cut(BaseCut { inside: Inside::Ranges(ranges), .. }) =
+                &mut self.nodes[gap.node].state
+            else {
+                continue;
+            };
+            let filled = (0..bins.count.len()).filter(|&bin| bins.count[bin] > 0);
+            ranges.extend(filled.map(|bin| (bins.low[bin], bins.high[bin], bins.count[bin])));
+            ranges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        Ok(())
+    }
+
+    /// Snaps the centers.
+    fn know(&mut self, ends: CenterEnds, total_weight: f64) {
+        let (d, k) = (self.n_features, ends.n_rows.len());
+        let [high, low] = &self.centers;
+        let coordinates = |f: usize| {
+            let center = |c: usize| Coordinate::of_sum(high[c * d + f], low[c * d + f]);
+            (0..k).map(center).collect()
+        };
+        let original = (0..d).map(coordinates).collect();
+        let n_rows = ends.n_rows.iter().map(|&n| u32::try_from(n).unwrap_or(u32::MAX)).collect();
+        let snap = Snap::new(EndsOfParts { ends: &ends, d }, n_rows, original, &vec![None; d]);
+        let sorted = parallel::map(0..d, |f| snap.column(f, true));
+        let half_range = (0..d).map(|f| snap.half_range(f)).collect();
+        self.known = Some(Known { ends, total_weight, sorted, half_range });
+    }
+
+    /// [`BaseGrowth::next`]; nothing if the tree is grown.
+    fn step(&mut self) -> Result<Option<BaseWanted>> {
+        let mut wanted = BaseWanted::default();
+        let mut ranges = vec![];
+        // Whether all cuts above a node are where they stay, and whether these separate no row from its center.
+        let mut above: Vec<(bool, bool)> = vec![];
+        let mut id = 0;
+        while id < self.nodes.len() {
+            if self.nodes[id].centers.len() > 1 && matches!(self.nodes[id].state, State::New) {
+                wanted.fills.push(id);
+            }
+            if matches!(self.nodes[id].state, State::Filled(_)) {
+                ranges.extend(self.decide(id)?);
+            }
+            let (are_settled, are_clean) =
+                self.nodes[id].parent.map_or((true, true), |parent| above[parent]);
+            let range = self.range_of(id);
+            let mut below = (false, false);
+            if let State::Cut(cut) = &mut self.nodes[id].state {
+                if are_clean {
+                    cut.inside = Inside::Done;
+                }
+                if are_settled {
+                    wanted.gaps.extend(cut.settle(id, range, self.gap_bins));
+                }
+                let is_done = matches!(cut.inside, Inside::Done);
+                below = (are_settled && is_done, are_clean && cut.separated == 0.0);
+            }
+            above.push(below);
+            id += 1;
+        }
+        wanted.opens = open_ranges(ranges, self.most_values);
+        let is_done = wanted.fills.is_empty() && wanted.opens.is_empty() && wanted.gaps.is_empty();
+        Ok((!is_done).then_some(wanted))
+    }
+
+    /// The range of the column that a node's cut is of.
+    fn range_of(&self, id: usize) -> f64 {
+        match (&self.nodes[id].state, &self.known) {
+            (State::Cut(cut), Some(known)) => 2.0 * known.half_range[cut.feature],
+            _ => 0.0,
+        }
+    }
+
+    /// Which bins of a filled node must be opened before its cut is known, with their rows; splits the node if none.
+    fn decide(&mut self, id: usize) -> Result<Vec<(u64, Open)>> {
+        let (BaseNode { centers, state: State::Filled(columns), .. }, Some(known)) =
+            (&self.nodes[id], &self.known)
+        else {
+            return Ok(vec![]);
+        };
+        let n = centers.len();
+        let own = NodeCenters::new(known, centers);
+        let criterion = Mistakes::of_weight(n, known.total_weight, own, self.score)?;
+        let sums = columns[0].sums.as_ref();
+        let total = |center: usize| {
+            let places: Vec<usize> =
+                (0..columns[0].count.len()).map(|bin| bin * n + center).collect();
+            sums.map_or(0.0, |sums| sums.combined(&places, &[]))
+        };
+        let node = MistakesNode { totals: (0..n).map(total).collect(), alive: vec![true; n] };
+        let scale = criterion.scale(&node);
+        let found = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
+            let groups = own_groups(bins, n);
+            let mut inside = vec![0.0; bins.count.len()];
+            let edge = criterion.bounds(&node, groups.view(feature), &mut inside);
+            (groups, edge, inside)
+        });
+        let best = found.iter().map(|found| found.1).fold(f64::NEG_INFINITY, f64::max);
+        let floor = best - scale.margin;
+        let near: Vec<usize> = (0..found.len())
+            .filter(|&f| found[f].1 > f64::NEG_INFINITY && found[f].1 >= floor)
+            .collect();
+        let keys = near.iter().map(|&f| criterion.best_key(&node, found[f].0.view(f), floor));
+        let key = keys.fold(f64::NEG_INFINITY, f64::max);
+        let mut wanted = vec![];
+        for (feature, (bins, (_, _, inside))) in columns.iter().zip(&found).enumerate() {
+            for (bin, &bound) in inside.iter().enumerate() {
+                // Bounds are of rounded sums.
+                let bound = bound + 2.0 * scale.own_slack;
+                let (low, high) = (bins.low[bin], bins.high[bin]);
+                let may_hide = bound > f64::NEG_INFINITY
+                    && bound >= floor
+                    && (bound > best + scale.margin
+                        || criterion.inside_key(feature, low, high) >= key - KEY_TIE);
+                if may_hide {
+                    let open = Open { node: id, feature, low, high, ends: None };
+                    wanted.push((bins.count[bin], open));
+                }
+            }
+        }
+        if !wanted.is_empty() {
+            return Ok(wanted);
+        }
+        let scores: Vec<f64> = near.iter().map(|&f| found[f].1).collect();
+        let groups = |i: usize| Cow::Borrowed(&found[near[i]].0);
+        let Some(best) = choose_cut(&criterion, &node, &near, &scores, 1, groups)? else {
+            return Err(no_cut(centers));
+        };
+        let (CutForm::Range { upper: gap, .. }, Some(cut)) = (best.cut.form, best.cut.centers)
+        else {
+            return Err(Error::Internal("a cut of another form.".into()));
+        };
+        let sides = criterion.columns().split(&node.alive, best.feature, cut);
+        let of_side = |side: &[bool]| -> Vec<usize> {
+            centers.iter().zip(side).filter(|(_, goes)| **goes).map(|(&center, _)| center).collect()
+        };
+        let sides = [of_side(&sides.0), of_side(&sides.1)];
+        let cut = BaseCut {
+            feature: best.feature,
+            gap,
+            mistakes: criterion.count(best.score, cut),
+            separated: cut.mistakes,
+            inside: Inside::Unknown,
+        };
+        let left = self.nodes.len();
+        self.nodes[id].state = State::Cut(cut);
+        self.nodes[id].left = Some(left);
+        for centers in sides {
+            self.nodes.push(BaseNode { centers, parent: Some(id), left: None, state: State::New });
+        }
+        Ok(vec![])
+    }
+
+    /// Puts the nodes of a grown tree into the order of memory: that in which they are split, level by level.
+    fn put_in_order(&mut self) {
+        let mut order = vec![0];
+        let mut next = 0;
+        while next < order.len() {
+            order
+                .extend(self.nodes[order[next]].left.into_iter().flat_map(|left| [left, left + 1]));
+            next += 1;
+        }
+        let mut place = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(new, &old)| place[old] = new);
+        let mut nodes: Vec<Option<BaseNode>> = self.nodes.drain(..).map(Some).collect();
+        for old in order {
+            if let Some(mut node) = nodes[old].take() {
+                node.parent = node.parent.map(|parent| place[parent]);
+                node.left = node.left.map(|left| place[left]);
+                self.nodes.push(node);
+            }
+        }
+    }
+
+    /// The grown tree.
+    pub fn tree(&self) -> BaseTree {
+        let mistakes = |node: &BaseNode| match &node.state {
+            State::Cut(cut) => cut.mistakes,
+            _ => f64::NAN,
+        };
+        let center =
+            |node: &BaseNode| node.centers.first().copied().filter(|_| node.left.is_none());
+        BaseTree {
+            nodes: self.routing(),
+            center: self.nodes.iter().map(center).collect(),
+            mistakes: self.nodes.iter().map(mistakes).collect(),
+        }
+    }
+
+    /// Appends what is known.
+    pub fn write(&self, writer: &mut Writer) {
+        writer.u8(self.known.is_some().into());
+        if let Some(known) = &self.known {
+            known.ends.write(writer);
+            writer.f64(known.total_weight);
+        }
+        writer.len(self.nodes.len());
+        for node in &self.nodes {
+            writer.len(node.centers.len());
+            node.centers.iter().for_each(|&center| writer.len(center));
+            writer.len(node.parent.map_or(0, |parent| parent + 1));
+            writer.len(node.left.unwrap_or(0));
+            match &node.state {
+                State::New => writer.u8(0),
+                State::Filled(columns) => {
+                    writer.u8(1);
+                    columns.iter().for_each(|bins| bins.write(writer));
+                }
+                State::Cut(cut) => {
+                    writer.u8(2);
+                    writer.len(cut.feature);
+                    let Gap { below, above } = cut.gap;
+                    writer.numbers(&[below, above, cut.mistakes, cut.separated]);
+                    match &cut.inside {
+                        Inside::Unknown => writer.u8(0),
+                        Inside::Done => writer.u8(1),
+                        Inside::Ranges(ranges) => {
+                            writer.u8(2);
+                            writer.len(ranges.len());
+                            for &(low, high, count) in ranges {
+                                writer.numbers(&[low, high]);
+                                writer.u64(count);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads what [`BaseGrowth::write`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the bytes are no such tree.
+    pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        let (d, k) = (self.n_features, self.centers[0].len() / self.n_features);
+        if reader.flag()? {
+            let (ends, total_weight) = (CenterEnds::read(reader)?, reader.f64()?);
+            if ends.n_rows.len() != k || !ends.has(k * d) {
+                return Err(reader.broken());
+            }
+            self.know(ends, total_weight);
+        }
+        let n_nodes = reader.len(25)?;
+        self.nodes = vec![];
+        for id in 0..n_nodes {
+            let n = reader.len(8)?;
+            let centers = (0..n).map(|_| reader.index()).collect::<Result<Vec<_>>>()?;
+            let parent = reader.index()?.checked_sub(1);
+            let left = Some(reader.index()?).filter(|&left| left > 0);
+            let state = match reader.u8()? {
+                0 => State::New,
+                1 => {
+                    let columns = (0..d).map(|_| Bins::read(reader)).collect::<Result<Vec<_>>>()?;
+                    if columns.iter().any(|bins| bins.width != n || bins.sums.is_none()) {
+                        return Err(reader.broken());
+                    }
+                    State::Filled(columns)
+                }
+                2 => State::Cut(read_cut(reader, d)?),
+                _ => return Err(reader.broken()),
+            };
+            let is_cut = matches!(state, State::Cut(_));
+            let is_sound = centers.is_sorted_by(|a, b| a < b)
+                && centers.last().is_some_and(|&last| last < k)
+                && parent.is_none_or(|parent| parent < id)
+                && parent.is_none() == (id == 0)
+                && left.is_none_or(|left| left > id && left + 1 < n_nodes)
+                && left.is_some() == is_cut
+                && (self.known.is_some() || n_nodes == 1);
+            if !is_sound {
+                return Err(reader.broken());
+            }
+            self.nodes.push(BaseNode { centers, parent, left, state });
+        }
+        if n_nodes == 0 { Err(reader.broken()) } else { Ok(()) }
+    }
+}
+
+fn read_cut(reader: &mut Reader<'_>, d: usize) -> Result<BaseCut> {
+    let feature = reader.index()?;
+    let (below, above) = (reader.f64()?, reader.f64()?);
+    let (mistakes, separated) = (reader.f64()?, reader.f64()?);
+    let inside = match reader.u8()? {
+        0 => Inside::Unknown,
+        1 => Inside::Done,
+        2 => {
+            let n = reader.len(24)?;
+            let ranges = (0..n).map(|_| Ok((reader.f64()?, reader.f64()?, reader.u64()?)));
+            Inside::Ranges(ranges.collect::<Result<_>>()?)
+        }
+        _ => return Err(reader.broken()),
+    };
+    let is_gap = below < above && below.is_finite() && above.is_finite();
+    if feature >= d || !is_gap {
+        return Err(reader.broken());
+    }
+    Ok(BaseCut { feature, gap: Gap { below, above }, mistakes, separated, inside })
+}
+
+impl BaseCut {
+    /// Narrows the gap, or says which ranges of it must be known better. `range`: the column's; `n_bins`: what ranges are
+    /// cut into in all.
+    fn settle(&mut self, node: usize, range: f64, n_bins: usize) -> Vec<Open> {
+        let Gap { below, above } = self.gap;
+        let feature = self.feature;
+        let open = |low: f64, high: f64, n_bins: usize| Open {
+            node,
+            feature,
+            low,
+            high,
+            ends: Some(even_ends(low, high, n_bins)),
+        };
+        let ranges = match &self.inside {
+            Inside::Done => return vec![],
+            Inside::Unknown => {
+                let (low, high) = (below.next_up(), above.next_down());
+                if low <= high {
+                    return vec![open(low, high, n_bins)];
+                }
+                &vec![]
+            }
+            Inside::Ranges(ranges) => ranges,
+        };
+        let half_width = |low: f64, high: f64| high / 2.0 - low / 2.0;
+        // Between two rows of a range lies nothing else.
+        let is_known = |&(low, high, count): &(f64, f64, u64)| low == high || count == 2;
+        let mut ends = vec![below];
+        let mut widest = 0.0f64;
+        for range @ &(low, high, _) in ranges {
+            widest = widest.max(half_width(ends[ends.len() - 1], low));
+            if is_known(range) {
+                widest = widest.max(half_width(low, high));
+            }
+            ends.extend([low, high]);
+        }
+        widest = widest.max(half_width(ends[ends.len() - 1], above));
+        let tie = WIDTH_TIE * range / 2.0;
+        let hides_wider = |range: &&(f64, f64, u64)| {
+            !is_known(range) && half_width(range.0, range.1) >= widest - tie
+        };
+        let n_wanted = ranges.iter().filter(hides_wider).count();
+        if n_wanted > 0 {
+            let n_bins = (16 * n_bins / n_wanted).clamp(2, n_bins);
+            let wanted = ranges.iter().filter(hides_wider);
+            return wanted.map(|&(low, high, _)| open(low, high, n_bins)).collect();
+        }
+        let narrowed = narrow(Cut::threshold(self.gap), &ends, range);
+        if let CutForm::Range { upper, .. } = narrowed.form {
+            self.gap = upper;
+        }
+        self.inside = Inside::Done;
+        vec![]
+    }
+}
+
+/// Ends of `n` bins between two cells, at even distances; the first holds the lower cell alone if there is nothing between.
+fn even_ends(low: f64, high: f64, n: usize) -> Vec<f64> {
+    let end = |i: usize| {
+        let share = i as f64 / n as f64;
+        low * (1.0 - share) + high * share
+    };
+    let inner = (1..n).map(end).filter(|end| low < *end && *end < high);
+    let mut ends: Vec<f64> = std::iter::once(low).chain(inner).filter(|&end| end < high).collect();
+    ends.sort_unstable_by(f64::total_cmp);
+    ends.dedup();
+    ends
+}
+
+/// The bins as the criterion reads them.
+fn own_groups(bins: &Bins, width: usize) -> OwnGroups {
+    let n = bins.count.len();
+    let none = ExactSums::new(width);
+    let exact = bins.sums.as_ref().map(|sums| {
+        let mut sums = ExactSums::gather(&[(&none, 0..width), (sums, 0..n * width)]);
+        sums.accumulate(width);
+        sums
+    });
+    OwnGroups {
+        count: bins.count.iter().map(|&count| count as u32).collect(),
+        sums: bins.sums.as_ref().map_or(vec![], ExactSums::all_rounded),
+        low: bins.low.clone(),
+        high: bins.high.clone(),
+        form: Default::default(),
+        exact,
+    }
+}
+
+/// Where centers and rows lie along the columns, by what parts have answered.
+struct EndsOfParts<'a> {
+    ends: &'a CenterEnds,
+    d: usize,
+}
+
+impl ColumnEnds for EndsOfParts<'_> {
+    fn half_range(&self, feature: usize) -> f64 {
+        let ends = self.cluster_ends(feature);
+        let low = ends.iter().map(|ends| ends.0).fold(f64::INFINITY, f64::min);
+        let high = ends.iter().map(|ends| ends.1).fold(f64::NEG_INFINITY, f64::max);
+        high / 2.0 - low / 2.0
+    }
+
+    /// The nearest value of each center: a center is snapped to no other.
+    fn values_near(
+        &self,
+        feature: usize,
+        reach: f64,
+        centers: &[Coordinate],
+        _: bool,
+    ) -> Vec<Vec<f64>> {
+        let nearest = |label: usize| self.ends.nearest[label * self.d + feature];
+        let near = |(label, center): (usize, &Coordinate)| {
+            let x = nearest(label);
+            if (x - center.nearest()).abs() <= reach { vec![x] } else { vec![] }
+        };
+        centers.iter().enumerate().map(near).collect()
+    }
+
+    fn cluster_ends(&self, feature: usize) -> Vec<(f64, f64)> {
+        let place = |label: usize| label * self.d + feature;
+        let ends = |label: usize| (self.ends.low[place(label)], self.ends.high[place(label)]);
+        (0..self.ends.n_rows.len()).map(ends).collect()
+    }
+}
+
+/// The centers of a node, numbered anew.
+struct NodeCenters<'a> {
+    known: &'a Known,
+    sorted: Vec<Vec<(Coordinate, u32)>>,
+}
+
+impl<'a> NodeCenters<'a> {
+    fn new(known: &'a Known, centers: &[usize]) -> Self {
+        let of_column = |sorted: &Vec<(Coordinate, u32)>| {
+            let own = sorted.iter().filter_map(|&(x, center)| {
+                centers.binary_search(&(center as usize)).ok().map(|place| (x, place as u32))
+            });
+            own.collect()
+        };
+        NodeCenters { known, sorted: known.sorted.iter().map(of_column).collect() }
+    }
+}
+
+impl CenterColumns for NodeCenters<'_> {
+    fn sorted(&self, feature: usize) -> Cow<'_, [(Coordinate, u32)]> {
+        Cow::Borrowed(&self.sorted[feature])
+    }
+
+    fn half_range(&self, feature: usize) -> f64 {
+        self.known.half_range[feature]
+    }
+}
+
+/// What a base tree leaves to growth and to the result; entries by node.
+pub(crate) struct GrownBase {
+    pub tree: BaseTree,
+    pub totals: BaseTotals,
+}
