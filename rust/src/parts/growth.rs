@@ -523,9 +523,16 @@ impl Growth {
             let best = known.map(|leaf| self.most(at(leaf))).fold(f64::NEG_INFINITY, f64::max);
             let hides_better =
                 |leaf: &usize| !self.is_decided(at(leaf)) && self.most(at(leaf)) >= best - margin;
-            if leaves.iter().any(hides_better) {
+            let hiding: Vec<usize> =
+                leaves.iter().filter(|leaf| hides_better(leaf)).map(at).collect();
+            if !hiding.is_empty() {
                 let ids: Vec<usize> = leaves.iter().map(at).collect();
-                return Err(self.worth_knowing(ids));
+                let mut wanted = self.worth_knowing(ids);
+                // Those that are tied with a leaf whose cut is known must be known, too.
+                wanted.extend(hiding);
+                wanted.sort_unstable();
+                wanted.dedup();
+                return Err(wanted);
             }
             let tied = leaves.iter().filter(|leaf| self.most(at(leaf)) >= best - margin);
             let Some(&leaf) = tied.min().filter(|_| best > f64::NEG_INFINITY) else { break };
