@@ -5,14 +5,16 @@ use std::collections::BTreeMap;
 use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, other_rows};
 use super::bytes::Writer;
 use super::checkpoint::write_settings;
-use super::gathering::mix;
+use super::columns::{FoundColumn, PartColumn, numbers_of};
+use super::gathering::{hash, mix};
 use super::growth::{Growth, Replayed, Step, Wanted};
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RowGroups};
-use super::result::{Groups, PartsResult, check_distances};
+use super::question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RowGroups};
+use super::result::{Groups, PartsResult, Settled, check_distances};
 use super::routing::TestNode;
 use crate::binner::bin_ends;
 use crate::costs::Units;
 use crate::error::{Error, Result};
+use crate::exact::ExactSums;
 use crate::grow::Limits;
 
 pub(super) const KIND: u8 = b'f';
@@ -45,8 +47,14 @@ pub enum ScaleRule {
 /// The clusters that the tree explains.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReferenceRule {
-    /// Those of centers, k x d, row-major, in the columns' own units.
-    Centers(Vec<f64>),
+    /// Those of `k` centers, row-major, in the columns' own units: a coordinate for each column of numbers and for each
+    /// level of the others.
+    Centers {
+        /// Their number.
+        k: usize,
+        /// Their coordinates.
+        points: Vec<f64>,
+    },
     /// Those that the caller finds among some of the rows ([`PartsFit::wanted`]).
     Sample {
         /// At most so many.
@@ -76,33 +84,32 @@ impl PartsSettings {
     pub fn default_bins(n_features: usize, k: usize) -> (usize, u64) {
         ((MAX_SUMS / (n_features * k).max(1)).clamp(MIN_BINS, MAX_BINS), MOST_VALUES)
     }
-
-    /// Most clusters.
-    fn k(&self) -> usize {
-        match &self.reference {
-            ReferenceRule::Centers(centers) => centers.len() / self.n_features.max(1),
-            ReferenceRule::Sample { n_clusters } => *n_clusters,
-        }
-    }
 }
 
-/// Rows among which clusters are found.
+/// What the caller makes the clusters of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferenceRows {
-    /// Origins and units of the columns.
+    /// Origins and units of the columns; columns of levels have the unit 1 where units are standard deviations.
     pub units: Units,
-    /// n x (d + 1), row-major, in the order of all rows: their cells and weight.
+    /// By column of levels the weight of each, where units are standard deviations.
+    pub levels: Vec<Option<Vec<f64>>>,
+    /// n x (d + 1), row-major, in the order of all rows: their cells (codes of levels, NaN where missing) and weight;
+    /// none if centers are given.
     pub rows: Vec<f64>,
     /// Whether these are all rows.
     pub are_all: bool,
 }
 
-/// Clusters that were found among [`ReferenceRows`].
+/// Clusters that were found among [`ReferenceRows`], or what given centers are in units.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundReference {
-    /// k x d, row-major, in units.
+    /// Units of the columns, those of levels too.
+    pub scale: Vec<f64>,
+    /// As [`Geometry::centers`] and [`Geometry::levels`].
     pub in_units: Vec<f64>,
-    /// The same in the columns' own units.
+    /// By column of levels what each costs each label; none for numbers; empty without levels.
+    pub levels: Vec<Option<Vec<f64>>>,
+    /// The centers in the columns' own units: as [`ReferenceRule::Centers`].
     pub own: Vec<f64>,
     /// What the clusters cost, where all rows were there.
     pub inertia: Option<f64>,
@@ -114,11 +121,18 @@ pub(super) struct Columns {
     pub ends: Vec<Vec<f64>>,
     /// [`ReferenceRows::rows`]; empty if the reference is given.
     pub rows: Vec<f64>,
+    /// [`ReferenceRows::levels`].
+    pub levels: Vec<Option<Vec<f64>>>,
 }
 
 /// How far a fit is.
 pub(super) enum Phase {
     Sample,
+    /// The caller must say what the columns are, by what was found in them.
+    Found {
+        rows: Vec<SampledRow>,
+        columns: Vec<FoundColumn>,
+    },
     Rows {
         ends: Vec<Vec<f64>>,
     },
@@ -131,7 +145,7 @@ pub(super) enum Phase {
         shift: Vec<f64>,
         mean: Vec<f64>,
     },
-    /// The caller must find clusters.
+    /// The caller must find clusters, or say what the levels cost.
     Reference {
         columns: Columns,
         units: Units,
@@ -140,6 +154,11 @@ pub(super) enum Phase {
     Lloyd {
         base: Base,
         pass: u64,
+    },
+    /// The centers have moved, and the caller must say what the levels cost; the next pass follows, if there is one.
+    Moved {
+        base: Base,
+        pass: Option<u64>,
     },
     Grow {
         base: Base,
@@ -160,7 +179,7 @@ pub(super) enum Phase {
 /// What growth starts from.
 pub(super) struct Base {
     pub geometry: Geometry,
-    /// The centers in the columns' own units.
+    /// The centers in the columns' own units: a coordinate for each column of numbers and each level of the others.
     pub own: Vec<f64>,
     /// What the reference costs if that is not what the rows cost at least; and what it cost before its centers moved.
     pub inertia: Option<f64>,
@@ -174,14 +193,9 @@ pub struct PartsFit {
     pub(super) id: u64,
     pub(super) round: u64,
     pub(super) parts: BTreeMap<u64, PartRows>,
+    /// What the columns hold; empty before the first answer.
+    pub(super) columns: Vec<PartColumn>,
     pub(super) phase: Phase,
-}
-
-/// FNV-1a of some bytes.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 impl PartsFit {
@@ -191,9 +205,8 @@ impl PartsFit {
     /// [`Error::Shape`] if sizes disagree.
     pub fn new(settings: PartsSettings) -> Result<Self> {
         let d = settings.n_features;
-        if let ReferenceRule::Centers(centers) = &settings.reference {
-            let k = settings.k();
-            Error::check_len("centers", centers.len(), k.max(1) * d.max(1), "entries")?;
+        if let ReferenceRule::Centers { k, points } = &settings.reference {
+            Error::check_len("centers", points.len() % k.max(&1), 0, "entries beside whole rows")?;
         }
         if let ScaleRule::Given(scale) = &settings.scale {
             Error::check_len("scale", scale.len(), d, "entries")?;
@@ -201,7 +214,8 @@ impl PartsFit {
         let mut writer = Writer::new(KIND);
         write_settings(&mut writer, &settings);
         let id = hash(&writer.finish());
-        Ok(PartsFit { settings, id, round: 0, parts: BTreeMap::new(), phase: Phase::Sample })
+        let (parts, columns) = (BTreeMap::new(), vec![]);
+        Ok(PartsFit { settings, id, round: 0, parts, columns, phase: Phase::Sample })
     }
 
     /// The same for all fits of equal settings.
@@ -214,7 +228,12 @@ impl PartsFit {
         &self.settings
     }
 
-    /// The next question; none if the fit is done, or clusters are wanted.
+    /// What the columns hold; empty before [`PartsFit::set_columns`].
+    pub fn columns(&self) -> &[PartColumn] {
+        &self.columns
+    }
+
+    /// The next question; none if the fit is done, or the caller must say something before.
     pub fn question(&self) -> Option<Question> {
         let d = self.settings.n_features;
         let ask = match &self.phase {
@@ -239,16 +258,16 @@ impl PartsFit {
             Phase::Deviation { shift, mean, .. } => {
                 Ask::Moments { shift: shift.clone(), mean: mean.clone(), power: 2 }
             }
-            Phase::Reference { .. } => return None,
+            Phase::Found { .. } | Phase::Reference { .. } | Phase::Moved { .. } => return None,
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
                 nodes: vec![TestNode::leaf()],
                 groups: RowGroups::Nearest,
-                points: base.own.clone(),
+                points: numbers_of(&base.own, &self.columns),
             }),
             Phase::Grow { base, growth, wanted } => Ask::Grow(GrowAsk {
                 geometry: base.geometry.clone(),
-                ends: base.ends.clone(),
+                columns: self.bins(&base.ends),
                 nodes: growth.routing(),
                 fills: wanted.fills.clone(),
                 opens: wanted.opens.clone(),
@@ -261,15 +280,115 @@ impl PartsFit {
             }),
             Phase::Done(_) | Phase::Failed => return None,
         };
-        let names = self.settings.names.clone();
-        Some(Question { id: (self.id, self.round), n_features: d, names, ask })
+        let (names, columns) = (self.settings.names.clone(), self.columns.clone());
+        Some(Question { id: (self.id, self.round), n_features: d, names, columns, ask })
     }
 
-    /// Rows among which the caller must find clusters before there is a question: see [`PartsFit::set_reference`].
+    /// What was found in the columns, of which the caller must say what they hold before there is a question: see
+    /// [`PartsFit::set_columns`].
+    pub fn found_columns(&self) -> Option<&[FoundColumn]> {
+        match &self.phase {
+            Phase::Found { columns, .. } => Some(columns),
+            _ => None,
+        }
+    }
+
+    /// Takes what the columns hold. Bins are placed by the sampled rows then.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if this is not wanted.
+    pub fn set_columns(&mut self, columns: Vec<PartColumn>) -> Result<()> {
+        Error::check_len("columns", columns.len(), self.settings.n_features, "entries")?;
+        let Phase::Found { rows, .. } = &self.phase else {
+            return Err(Error::Value("The fit does not ask what the columns hold.".into()));
+        };
+        let width: usize = columns.iter().map(PartColumn::width).sum();
+        if let ReferenceRule::Centers { k, points } = &self.settings.reference {
+            Error::check_len("centers", points.len(), k * width, "entries")?;
+        }
+        let ends = self.ends(rows);
+        self.columns = columns;
+        self.phase = Phase::Rows { ends };
+        Ok(())
+    }
+
+    /// Whether a column holds levels.
+    fn has_levels(&self) -> bool {
+        self.columns.iter().any(|column| column.levels.is_some())
+    }
+
+    /// The bins of the columns, by the ends of those of numbers.
+    fn bins(&self, ends: &[Vec<f64>]) -> Vec<ColumnBins> {
+        let bins = |(column, ends): (&PartColumn, &Vec<f64>)| {
+            let (form, n_levels) = (column.form(), column.n_levels().unwrap_or(0));
+            let ends = match form.is_levels {
+                true => (0..n_levels).map(|code| code as f64).collect(),
+                false => ends.clone(),
+            };
+            ColumnBins { ends, form }
+        };
+        self.columns.iter().zip(ends).map(bins).collect()
+    }
+
+    /// What the caller makes clusters of before there is a question, or what given centers cost where columns hold levels:
+    /// see [`PartsFit::set_reference`].
     pub fn wanted(&self) -> Option<ReferenceRows> {
         let Phase::Reference { columns, units } = &self.phase else { return None };
-        let are_all = self.n_rows() <= REFERENCE_ROWS;
-        Some(ReferenceRows { units: units.clone(), rows: columns.rows.clone(), are_all })
+        Some(ReferenceRows {
+            units: units.clone(),
+            levels: columns.levels.clone(),
+            rows: columns.rows.clone(),
+            are_all: self.n_rows() <= REFERENCE_ROWS,
+        })
+    }
+
+    /// Centers that have moved, as [`ReferenceRule::Centers`], of which the caller must say what levels cost: see
+    /// [`PartsFit::set_costs`].
+    pub fn moved_centers(&self) -> Option<(&[f64], &Units)> {
+        match &self.phase {
+            Phase::Moved { base, .. } => Some((&base.own, &base.geometry.units)),
+            _ => None,
+        }
+    }
+
+    /// Takes the centers in units and what the levels cost: as [`Geometry::centers`] and [`Geometry::levels`].
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if this is not wanted.
+    pub fn set_costs(&mut self, in_units: Vec<f64>, levels: Vec<Option<Vec<f64>>>) -> Result<()> {
+        let k = in_units.len() / self.settings.n_features;
+        self.check_geometry(k, &in_units, &levels)?;
+        let Phase::Moved { mut base, pass } = std::mem::replace(&mut self.phase, Phase::Failed)
+        else {
+            return Err(Error::Value("The fit does not ask what levels cost.".into()));
+        };
+        Error::check_len("centers", k, base.geometry.k(), "rows")?;
+        (base.geometry.centers, base.geometry.levels) = (in_units, levels);
+        self.phase = match pass {
+            Some(pass) => Phase::Lloyd { base, pass },
+            None => self.grow(base)?,
+        };
+        Ok(())
+    }
+
+    /// Checks the sizes of centers and of what levels cost.
+    fn check_geometry(
+        &self,
+        k: usize,
+        in_units: &[f64],
+        levels: &[Option<Vec<f64>>],
+    ) -> Result<()> {
+        let d = self.settings.n_features;
+        Error::check_len("centers", in_units.len(), k.max(1) * d, "entries")?;
+        let n = if self.has_levels() { d } else { levels.len().min(d) };
+        Error::check_len("The costs of levels", levels.len(), n, "columns")?;
+        for (column, costs) in self.columns.iter().zip(levels) {
+            let of_levels = costs.as_ref().map(Vec::len);
+            let wanted = column.n_levels().map(|n_levels| k * n_levels);
+            let (of_levels, wanted) = (of_levels.map_or(0, |n| n + 1), wanted.map_or(0, |n| n + 1));
+            Error::check_len("The costs of levels", of_levels, wanted, "entries and one")?;
+        }
+        Ok(())
     }
 
     /// Takes the clusters that were found among [`PartsFit::wanted`].
@@ -277,23 +396,26 @@ impl PartsFit {
     /// # Errors
     /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if no clusters are wanted.
     pub fn set_reference(&mut self, found: FoundReference) -> Result<()> {
-        let d = self.settings.n_features;
-        let FoundReference { in_units, own, inertia } = found;
-        let k = (in_units.len() / d).max(1);
-        Error::check_len("centers", in_units.len(), k * d, "entries")?;
-        Error::check_len("centers", own.len(), k * d, "entries")?;
+        let FoundReference { scale, in_units, levels, own, inertia } = found;
+        let (d, k) = (self.settings.n_features, in_units.len() / self.settings.n_features);
+        self.check_geometry(k, &in_units, &levels)?;
+        Error::check_len("scale", scale.len(), d, "entries")?;
+        let width: usize = self.columns.iter().map(PartColumn::width).sum();
+        Error::check_len("centers", own.len(), k * width, "entries")?;
         let Phase::Reference { columns, units } = std::mem::replace(&mut self.phase, Phase::Failed)
         else {
             return Err(Error::Value("The fit wants no clusters.".into()));
         };
+        let is_given = matches!(self.settings.reference, ReferenceRule::Centers { .. });
+        let units = Units { scale, ..units };
         let base = Base {
-            geometry: Geometry { units, centers: in_units },
+            geometry: Geometry { units, centers: in_units, levels },
             own,
             inertia,
             cost_of_sample: None,
             ends: columns.ends,
         };
-        self.phase = match self.n_rows() <= REFERENCE_ROWS {
+        self.phase = match is_given || self.n_rows() <= REFERENCE_ROWS {
             true => self.grow(base)?,
             false => Phase::Lloyd { base, pass: 0 },
         };
@@ -303,7 +425,7 @@ impl PartsFit {
     /// The places of [`ReferenceRows`]: all, or one of each of as many runs.
     fn reference_places(&self) -> Vec<u64> {
         let n = match &self.settings.reference {
-            ReferenceRule::Centers(_) => return vec![],
+            ReferenceRule::Centers { .. } => return vec![],
             ReferenceRule::Sample { .. } => self.n_rows(),
         };
         let start = |i: u64| (u128::from(i) * u128::from(n) / u128::from(REFERENCE_ROWS)) as u64;
@@ -362,7 +484,9 @@ impl PartsFit {
         if self.round == 0 {
             let n: u64 = answer.parts.values().map(|rows| rows.n).sum();
             return match n {
-                0 => Err(Error::Value("There are no rows with a positive weight.".into())),
+                0 => Err(Error::Value(
+                    "There are no rows with a positive weight and a value in some column.".into(),
+                )),
                 _ => Ok(()),
             };
         }
@@ -392,35 +516,44 @@ impl PartsFit {
 
     fn next(&self, phase: Phase, body: Body) -> Result<Phase> {
         match (phase, body) {
-            (Phase::Sample, Body::Sample { rows, .. }) => {
-                Ok(Phase::Rows { ends: self.ends(&rows) })
+            (Phase::Sample, Body::Sample { rows, columns, .. }) => {
+                Ok(Phase::Found { rows, columns })
             }
             (Phase::Rows { ends }, Body::Rows(rows)) => {
                 let places = origin_places(self.n_rows());
-                let middle = |feature: usize| {
-                    let mut cells: Vec<f64> =
-                        places.iter().map(|place| rows[place][feature]).collect();
+                let middle = |(feature, column): (usize, &PartColumn)| {
+                    if column.levels.is_some() {
+                        return 0.0;
+                    }
+                    let cells = places.iter().map(|place| rows[place][feature]);
+                    let mut cells: Vec<f64> = cells.filter(|x| !x.is_nan()).collect();
+                    if cells.is_empty() {
+                        return column.first.unwrap_or(0.0);
+                    }
                     let middle = (cells.len() - 1) / 2;
                     *cells.select_nth_unstable_by(middle, f64::total_cmp).1
                 };
-                let shift: Vec<f64> = (0..self.settings.n_features).map(middle).collect();
+                let shift: Vec<f64> = self.columns.iter().enumerate().map(middle).collect();
                 let places = self.reference_places();
                 let rows = places.iter().flat_map(|place| rows[place].iter().copied()).collect();
-                let columns = Columns { ends, rows };
+                let columns = Columns { ends, rows, levels: vec![] };
                 match &self.settings.scale {
                     ScaleRule::Standard => Ok(Phase::Mean { columns, shift }),
                     ScaleRule::Given(scale) => self.start(columns, shift, scale.clone()),
                 }
             }
             (Phase::Mean { columns, shift }, Body::Moments { sums, .. }) => {
-                let total = sums.rounded(0);
-                let mean = (0..shift.len()).map(|f| sums.rounded(1 + f) / total).collect();
-                Ok(Phase::Deviation { columns, shift, mean })
+                // NaN where no cell is observed.
+                let mean = |f| sums.rounded(2 * f) / sums.rounded(2 * f + 1);
+                let mean = (0..shift.len()).map(mean).map(|x| if x.is_nan() { 0.0 } else { x });
+                Ok(Phase::Deviation { columns, mean: mean.collect(), shift })
             }
-            (Phase::Deviation { columns, shift, .. }, Body::Moments { sums, largest }) => {
-                let total = sums.rounded(0);
+            (
+                Phase::Deviation { mut columns, shift, .. },
+                Body::Moments { sums, largest, levels },
+            ) => {
                 let scale = largest.iter().enumerate().map(|(f, &largest)| {
-                    match sums.rounded(1 + f) / total {
+                    match sums.rounded(2 * f) / sums.rounded(2 * f + 1) {
                         variance if variance > 0.0 && variance.is_finite() => Ok(variance.sqrt()),
                         _ if largest == 0.0 => Ok(1.0),
                         _ => Err(Error::Value(format!(
@@ -429,6 +562,8 @@ impl PartsFit {
                     }
                 });
                 let scale = scale.collect::<Result<Vec<f64>>>()?;
+                let rounded = |sums: &Option<ExactSums>| sums.as_ref().map(ExactSums::all_rounded);
+                columns.levels = levels.iter().map(rounded).collect();
                 self.start(columns, shift, scale)
             }
             (Phase::Lloyd { base, pass }, Body::Leaves(sums)) => {
@@ -455,9 +590,13 @@ impl PartsFit {
     fn ends(&self, sample: &[SampledRow]) -> Vec<Vec<f64>> {
         let PartsSettings { n_features: d, bins, .. } = &self.settings;
         let ends = |feature: usize| {
-            let mut cells: Vec<f64> = sample.iter().map(|row| row.cells[feature]).collect();
+            let cells = sample.iter().map(|row| row.cells[feature]);
+            let mut cells: Vec<f64> = cells.filter(|x| !x.is_nan()).collect();
             cells.sort_unstable_by(f64::total_cmp);
-            bin_ends(&cells, bins.0.clamp(2, MAX_BINS)).0
+            match cells.is_empty() {
+                true => vec![0.0],
+                false => bin_ends(&cells, bins.0.clamp(2, MAX_BINS)).0,
+            }
         };
         (0..*d).map(ends).collect()
     }
@@ -465,11 +604,11 @@ impl PartsFit {
     /// The columns are known: growth begins, if the centers are known too.
     fn start(&self, columns: Columns, shift: Vec<f64>, scale: Vec<f64>) -> Result<Phase> {
         let units = Units { shift, scale };
-        let ReferenceRule::Centers(own) = &self.settings.reference else {
-            return Ok(Phase::Reference { columns, units });
+        let own = match &self.settings.reference {
+            ReferenceRule::Centers { points, .. } if !self.has_levels() => points.clone(),
+            _ => return Ok(Phase::Reference { columns, units }),
         };
-        let own = own.clone();
-        let geometry = Geometry { centers: in_units(&own, &units), units };
+        let geometry = Geometry { centers: in_units(&own, &units), units, levels: vec![] };
         let ends = columns.ends;
         self.grow(Base { geometry, own, inertia: None, cost_of_sample: None, ends })
     }
@@ -481,34 +620,78 @@ impl PartsFit {
 
     /// A tree without nodes.
     pub(super) fn growth(&self, k: usize) -> Result<Growth> {
-        let PartsSettings { n_features, mut limits, bins, .. } = self.settings;
+        let PartsSettings { mut limits, bins, .. } = self.settings;
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        Growth::new(n_features, k, limits, bins.1)
+        Growth::new(&self.columns, k, limits, bins.1)
     }
 
     /// Centers move to the means of the rows that are nearest to them (Lloyd's algorithm).
     fn move_centers(&self, base: Base, pass: u64, sums: &LeafSums) -> Result<Phase> {
         let (d, k) = (self.settings.n_features, base.geometry.k());
         let weight: Vec<f64> = (0..k).map(|label| sums.weight.rounded(label)).collect();
-        let Base { mut geometry, mut own, cost_of_sample, ends, .. } = base;
-        let (rest, spread, squares) = self.settle(&weight, sums, &mut own, false, &geometry.units);
+        let Base { mut geometry, own, cost_of_sample, ends, .. } = base;
+        let mut numbers = numbers_of(&own, &self.columns);
+        let Settled { rest, spread, squares, .. } =
+            self.settle(&weight, sums, &mut numbers, false, &geometry.units);
         let scale = &geometry.units.scale;
         let cost = sums.minimum.rounded(0);
         check_distances(cost, &spread)?;
-        for (i, mean) in own.iter_mut().enumerate() {
+        for (i, mean) in numbers.iter_mut().enumerate() {
             *mean += rest[i] * scale[i % d];
         }
-        geometry.centers = in_units(&own, &geometry.units);
+        let (own, gain_of_levels) = self.moved(own, &numbers, sums, scale);
         // At the same labels the cost falls by what the sum of squares about the centers exceeds that about the means.
-        let gain = squares.iter().sum::<f64>() - spread.iter().sum::<f64>();
+        let gain = squares.iter().sum::<f64>() - spread.iter().sum::<f64>() + gain_of_levels;
         let cost_of_sample = Some(cost_of_sample.unwrap_or(cost));
-        let base = Base { geometry, own, inertia: None, cost_of_sample, ends };
-        match pass + 1 < LLOYD_PASSES && gain > LLOYD_GAIN * cost {
-            true => Ok(Phase::Lloyd { base, pass: pass + 1 }),
-            false => self.grow(base),
+        let pass = (pass + 1 < LLOYD_PASSES && gain > LLOYD_GAIN * cost).then_some(pass + 1);
+        if !self.has_levels() {
+            geometry.centers = in_units(&own, &geometry.units);
         }
+        let base = Base { geometry, own, inertia: None, cost_of_sample, ends };
+        match pass {
+            pass if self.has_levels() => Ok(Phase::Moved { base, pass }),
+            Some(pass) => Ok(Phase::Lloyd { base, pass }),
+            None => self.grow(base),
+        }
+    }
+
+    /// The centers with other numbers and with the shares that levels have in their clusters, and by how much these lower
+    /// the cost. A cluster without an observed level keeps its shares.
+    fn moved(
+        &self,
+        mut own: Vec<f64>,
+        numbers: &[f64],
+        sums: &LeafSums,
+        scale: &[f64],
+    ) -> (Vec<f64>, f64) {
+        let (d, width) = (self.columns.len(), self.columns.iter().map(PartColumn::width).sum());
+        let mut gain = 0.0;
+        for (label, center) in own.chunks_mut(width).enumerate() {
+            let mut first = 0;
+            for (f, column) in self.columns.iter().enumerate() {
+                let center = &mut center[first..first + column.width()];
+                first += column.width();
+                match (column.n_levels(), &sums.levels[f]) {
+                    (Some(n), Some(weights)) => {
+                        let weights: Vec<f64> =
+                            (0..n).map(|code| weights.rounded(label * n + code)).collect();
+                        let total: f64 = weights.iter().sum();
+                        for (share, weight) in center.iter_mut().zip(weights) {
+                            if total > 0.0 {
+                                let before = std::mem::replace(share, weight / total);
+                                // Two levels are 1 / scale apart: sqrt(1/2) of that in each coordinate.
+                                let apart = (before - *share) / scale[f];
+                                gain += total * apart * apart / 2.0;
+                            }
+                        }
+                    }
+                    _ => center[0] = numbers[label * d + f],
+                }
+            }
+        }
+        (own, gain)
     }
 }
 

@@ -20,6 +20,7 @@
 mod answer;
 mod bytes;
 mod checkpoint;
+mod columns;
 mod fit;
 mod gathering;
 mod growth;
@@ -28,8 +29,9 @@ mod result;
 mod routing;
 
 pub use answer::{Answer, PartRows};
+pub use columns::{FoundColumn, PartColumn};
 pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
-pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+pub use question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
 pub use result::PartsResult;
 pub use routing::TestNode;
