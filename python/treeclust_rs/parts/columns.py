@@ -17,6 +17,7 @@ from .._data.kinds import Kind, kind_words
 from .._data.levels import FLAG_LEVELS, Texts, check_numbers_of_levels, fitted_levels
 from .._data.mixed import read_cells
 from .._data.table import positions_in
+from .._engine import ColumnData
 from .._util import listed, quoted_column
 
 
@@ -72,18 +73,16 @@ def read_first(
     levels: list[LevelNames | None] = []
     declared: list[LevelNames | None] = []
     for place, kind, cells in zip(places, kinds, cells_of, strict=True):
-        is_text = isinstance(cells, Texts)
-        name = source.names[place]
-        if not is_text:
-            levels.append(None)
-        elif kind == "flag":
-            levels.append(FLAG_LEVELS)
-        else:
-            levels.append(fitted_levels(cells, name))
-        declared.append(tuple(cells.texts) if is_text and cells.is_ordered else None)
+        known = order = None
+        if isinstance(cells, Texts):
+            is_flag = kind == "flag"
+            known = FLAG_LEVELS if is_flag else fitted_levels(cells, source.names[place])
+            order = tuple(cells.texts) if cells.is_ordered else None
+        levels.append(known)
+        declared.append(order)
     by_name = zip((source.names[place] for place in places), levels, strict=True)
     check_numbers_of_levels({name: known for name, known in by_name if known is not None})
-    data = [
+    data: list[ColumnData] = [
         cells.coded(known or ()) if isinstance(cells, Texts) else cells
         for cells, known in zip(cells_of, levels, strict=True)
     ]

@@ -374,11 +374,15 @@ class Fit:
         found = self._core.found_columns()
         if found is None:
             return
-        columns = columns_of_all([FoundInAll(*facts) for facts in found], self._table.feature_names)
-        held = [(kind, levels, facts[-1] > 0) for (kind, levels), facts in zip(columns, found, strict=True)]
+        facts = [FoundInAll(*column) for column in found]
+        columns = columns_of_all(facts, self._table.feature_names)
+        held = [
+            (kind, levels, column.n_missing > 0)
+            for (kind, levels), column in zip(columns, facts, strict=True)
+        ]
         table = _table_of(self._table, held)
         if self._centers is not None:
-            read_centers(self._centers, table, "reference")
+            read_centers(self._centers, table, _what_of(self._model.reference))
         self._core.set_columns(columns)
         self._table = table
 
@@ -526,7 +530,7 @@ class Fit:
             fit._table = _table_of(fit._table, columns)
         return fit
 
-    def _leaf_means(self, found: _engine.PartsTree, tree: ClusterTree) -> LeafMeans:
+    def _leaf_means(self, found: Any, tree: ClusterTree) -> LeafMeans:
         """Return the means of the leaves, or of the clusters."""
         groups, scale = _engine.GroupMeans(*found.means), found.scale
         if self._table.levels is None:
@@ -535,9 +539,8 @@ class Fit:
         near = found.centers[tree.leaf_clusters[found.leaves]]
 
         def weights_of(f: int) -> FloatArray:
-            weights = found.levels[f]
-            assert weights is not None, "a column of levels"
-            return weights.reshape(len(near), -1)
+            weights: FloatArray = found.levels[f]
+            return weights.reshape(len(near), encoding.first[f + 1] - encoding.first[f])
 
         groups = means_with_levels(encoding, groups, near, weights_of)
         return LeafMeans(found.leaves, groups, encoding.scale)
@@ -617,9 +620,7 @@ def _read_sample(cells: FloatArray, columns: Table) -> Table:
             for column, known in zip(cells.T, columns.levels, strict=True)
         ]
     gaps = tuple(np.count_nonzero(missing, axis=0).tolist())
-    return replace(
-        columns, data=data, n_samples=len(cells), gaps=gaps if missing.any() else None
-    )
+    return replace(columns, data=data, n_samples=len(cells), gaps=gaps if missing.any() else None)
 
 
 def _codes(column: FloatArray) -> npt.NDArray[np.uint8]:
@@ -695,9 +696,8 @@ def _centers_of(model: Any) -> FloatArray | None:
     if reference is None:
         return None
     centers = getattr(reference, "cluster_centers_", None)
-    what = f"cluster_centers_ of the reference {type(reference).__name__}"
     if centers is None and not hasattr(reference, "fit") and np.ndim(reference) == 2:
-        centers, what = reference, "reference"
+        centers = reference
     if centers is None or np.ndim(centers) != 2:
         raise ValueError(
             "A fit in parts takes reference= centers, an array (n_clusters x n_features) or a "
@@ -706,8 +706,16 @@ def _centers_of(model: Any) -> FloatArray | None:
         )
     centers = np.asarray(centers)
     table = _columns_alone(centers.shape[1], None)
-    own = np.ascontiguousarray(read_centers(centers, table, what), dtype=np.float64)
+    own = read_centers(centers, table, _what_of(reference))
+    own = np.ascontiguousarray(own, dtype=np.float64)
     classes = list(range(len(own)))
     ReferenceInput(classes=classes, centers=own).check_n_clusters(model.n_clusters)
     check_distinct(own, classes)
     return own
+
+
+def _what_of(reference: Any) -> str:
+    """Return what messages call the centers of a reference."""
+    if hasattr(reference, "cluster_centers_"):
+        return f"cluster_centers_ of the reference {type(reference).__name__}"
+    return "reference"

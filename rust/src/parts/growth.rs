@@ -686,12 +686,14 @@ fn own_groups(bins: &Bins, k: usize, form: ColumnForm) -> OwnGroups {
         ColumnForm { has_missing: true, .. } => n.saturating_sub(1),
         _ => n,
     };
-    let mut rounded = vec![0.0; n * k];
-    if let Some(sums) = &bins.sums {
-        for place in n_unread * k..n * k {
-            rounded[place] = sums.rounded(place);
-        }
-    }
+    let read = |sums: &ExactSums, place: usize| match place < n_unread * k {
+        true => 0.0,
+        false => sums.rounded(place),
+    };
+    let rounded = match &bins.sums {
+        Some(sums) => (0..n * k).map(|place| read(sums, place)).collect(),
+        None => vec![0.0; n * k],
+    };
     let exact = bins.sums.as_ref().map(|sums| {
         let mut sums = ExactSums::gather(&[(&none, 0..k), (sums, 0..n * k)]);
         sums.accumulate(k);

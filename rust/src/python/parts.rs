@@ -432,6 +432,9 @@ impl PyPartsFit {
     }
 }
 
+/// Weight, means, rest, spread and observed weights of groups.
+type Means = (Floats, Py<PyArray2<f64>>, Py<PyArray2<f64>>, Floats, Option<Py<PyArray2<f64>>>);
+
 /// A tree fitted in parts. Arrays have an entry per node where nothing else is said.
 #[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
 pub struct PartsTree {
@@ -464,7 +467,7 @@ pub struct PartsTree {
     /// Shape (n_groups,): the leaf of each group of `means`, or one of its leaves.
     leaves: Integers,
     /// Weight, means, what rounding left of them, spreads and observed weights of the groups: as of `group_means`.
-    means: (Floats, Py<PyArray2<f64>>, Py<PyArray2<f64>>, Floats, Option<Py<PyArray2<f64>>>),
+    means: Means,
     /// By column of levels the weight of each in each group, of shape (n_groups, n_levels); None for numbers.
     levels: Vec<Option<Py<PyArray2<f64>>>>,
 }
