@@ -7,7 +7,11 @@ in a column say nothing of it: polars and pandas give such columns any type.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from .. import _engine
 from .._data import LevelNames, Table, count_gaps
@@ -17,8 +21,8 @@ from .._data.kinds import Kind, kind_words
 from .._data.levels import FLAG_LEVELS, Texts, check_numbers_of_levels, fitted_levels
 from .._data.mixed import read_cells
 from .._data.table import positions_in
-from .._engine import ColumnData
-from .._util import listed, quoted_column
+from .._engine import MISSING_LEVEL, ColumnData, LevelColumn
+from .._util import FloatArray, listed, quoted_column
 
 
 class FoundInRows(NamedTuple):
@@ -157,3 +161,44 @@ def _column(found: FoundInAll, name: str) -> tuple[Kind, LevelNames | None]:
         )
     occurring = set(found.levels)
     return kind, tuple(level for level in found.declared[0] if level in occurring)
+
+
+def levels_of(columns: Sequence[tuple[str, Any, bool]]) -> tuple[LevelNames | None, ...] | None:
+    """Return the levels of columns as the core holds them; None: no column has levels."""
+    if all(levels is None for _, levels, _ in columns):
+        return None
+    return tuple(None if levels is None else tuple(levels) for _, levels, _ in columns)
+
+
+def table_of(table: Table, columns: Sequence[tuple[str, Any, bool]]) -> Table:
+    """Return what is known of the columns, by kind, levels (None: numbers) and missing cells."""
+    kinds = tuple(kind for kind, _, _ in columns)
+    gaps = tuple(int(has_missing) for _, _, has_missing in columns)
+    return replace(
+        table,
+        kinds=kinds if set(kinds) - {"number"} else None,
+        levels=levels_of(columns),
+        gaps=gaps if any(gaps) else None,
+    )
+
+
+def table_of_sample(cells: FloatArray, columns: Table) -> Table:
+    """Return rows of a fit as a table: codes of levels, NaN where cells are missing."""
+    missing = np.isnan(cells)
+    data: list[Any] | FloatArray = cells
+    if columns.levels is not None:
+        data = [
+            column if known is None else LevelColumn(_codes(column), len(known))
+            for column, known in zip(cells.T, columns.levels, strict=True)
+        ]
+    gaps = tuple(np.count_nonzero(missing, axis=0).tolist())
+    return replace(columns, data=data, n_samples=len(cells), gaps=gaps if missing.any() else None)
+
+
+def _codes(column: FloatArray) -> npt.NDArray[np.uint8]:
+    return np.where(np.isnan(column), MISSING_LEVEL, column).astype(np.uint8)
+
+
+def columns_alone(n_features: int, names: list[str] | None) -> Table:
+    """Return what is known of the columns of rows that are elsewhere."""
+    return Table(np.empty((0, n_features)), 0, n_features, names)

@@ -6,7 +6,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -18,7 +18,6 @@ from .._base import LeafMeans, Limits, TrainingState
 from .._data import (
     Encoding,
     FittedColumns,
-    LevelNames,
     Table,
     Units,
     WeightedRows,
@@ -31,15 +30,34 @@ from .._data import (
 from .._data.frames import frame_source
 from .._data.scale import deviation_of_levels, given_scale
 from .._data.units import means_with_levels
-from .._engine import MISSING_LEVEL, LevelColumn
 from .._reference.centers import Centers
-from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, warn_of_lost
+from .._reference.checks import (
+    DEFAULT_N_CLUSTERS,
+    check_distinct,
+    warn_of_lost,
+    warn_of_misfit,
+)
 from .._reference.kmeans import make_reference
-from .._reference.read import ReferenceInput, read_centers
-from .._util import BoolArray, FloatArray, effective_n_jobs, format_count, progress_text
+from .._reference.read import ReferenceInput, label_array, read_centers, typed_labels
+from .._util import (
+    FloatArray,
+    distinct,
+    effective_n_jobs,
+    format_count,
+    progress_text,
+)
 from ..estimators.exkmc import ExKMC
 from ..tree import ClusterTree, GrownTree, tests_of
-from .columns import FoundInAll, FoundInRows, columns_of_all, read_first
+from .columns import (
+    FoundInAll,
+    FoundInRows,
+    columns_alone,
+    columns_of_all,
+    levels_of,
+    read_first,
+    table_of,
+    table_of_sample,
+)
 
 # Stands for no limit of leaves: no tree has more.
 _NO_LIMIT = 1 << 62
@@ -77,7 +95,7 @@ class Question:
         self._core = core
         self._names, self._estimator = _read_names(core.names)
         columns = core.columns
-        self._fitted = FittedColumns([kind for kind, _, _ in columns], _levels_of(columns))
+        self._fitted = FittedColumns([kind for kind, _, _ in columns], levels_of(columns))
         self._may_be_empty = all(has_missing for _, _, has_missing in columns)
 
     @property
@@ -85,8 +103,19 @@ class Question:
         """Number of columns of the parts."""
         return self._core.n_features
 
+    @property
+    def wants_labels(self) -> bool:
+        """Whether parts must come with the labels of their rows."""
+        return self._core.wants_labels
+
     def answer(
-        self, part: Any, *, part_id: int, sample_weight: Any = None, n_jobs: int | None = None
+        self,
+        part: Any,
+        *,
+        part_id: int,
+        sample_weight: Any = None,
+        labels: Any = None,
+        n_jobs: int | None = None,
     ) -> Answer:
         """Answer for one part of the rows.
 
@@ -103,6 +132,9 @@ class Question:
             other part. Rows count in the order of these numbers.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights; rows of weight 0 are left out.
+        labels : array-like of shape (n_rows,), default=None
+            Where the fit wants labels: the cluster of each row, integers or strings; -1 is noise,
+            which is left out.
         n_jobs : int or None, default=None
             Threads, as of estimators.
 
@@ -114,12 +146,14 @@ class Question:
         ------
         ValueError
             If cells are infinite, a column has more than 255 levels, columns lack, weights are no
-            weights, or distances overflow.
+            weights, labels lack, are not wanted or have more than 4,096 different values, or
+            distances overflow.
         TypeError
-            If a column is of a type that no method takes, or held something else before.
+            If a column is of a type that no method takes, or held something else before; or labels
+            are neither integers nor strings.
         """
         gathering = Gathering(self, _engine.Threads(effective_n_jobs(n_jobs)))
-        gathering.add(part, part_id, sample_weight)
+        gathering.add(part, part_id, sample_weight, labels)
         return gathering.finish()
 
     def to_bytes(self) -> bytes:
@@ -128,7 +162,7 @@ class Question:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` returned; ValueError if it is no question."""
+        """Read what `to_bytes` returned; ValueError if it is not a question."""
         return cls(_engine.PartsQuestion.from_bytes(data))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Question], tuple[bytes]]:
@@ -155,7 +189,7 @@ class Answer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` returned; ValueError if it is no answer."""
+        """Read what `to_bytes` returned; ValueError if it is not an answer."""
         return cls(_engine.PartsAnswer.from_bytes(data))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Answer], tuple[bytes]]:
@@ -169,7 +203,7 @@ class Gathering:
         self._question, self._threads = question, threads
         self._core = question._core.gather()
 
-    def add(self, rows: Any, part_id: int, sample_weight: Any = None) -> None:
+    def add(self, rows: Any, part_id: int, sample_weight: Any = None, labels: Any = None) -> None:
         """Add rows of a part, in its order; parameters and errors as of `Question.answer`."""
         if isinstance(part_id, bool) or not isinstance(part_id, (int, np.integer)) or part_id < 0:
             raise ValueError(f"part_id must be an int from 0 on. Got {part_id!r} instead.")
@@ -177,29 +211,62 @@ class Gathering:
         self._core.add_part(part_id)
         if not _n_rows(rows):
             return
-        question, kept = self._question, None
+        question = self._question
+        is_weightless = False  # some other part may have weights
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
-            if sample_weight.ndim == 1 and not np.any(sample_weight):
-                if not question._core.is_first:
-                    return
-                kept = np.zeros(len(sample_weight), dtype=bool)  # some other part may have weights
+            is_weightless = sample_weight.ndim == 1 and not np.any(sample_weight)
+            if is_weightless and not question._core.is_first:
+                return
         table, found = self._read(rows)
-        weight = None
-        if kept is None:
-            weight = check_sample_weight(sample_weight, table.n_samples)
-            kept = None if weight is None else weight > 0
-        elif len(kept) != table.n_samples:
-            check_sample_weight(np.ones(len(kept)), table.n_samples)  # raises
+        n_rows = table.n_samples
+        kept = np.ones(n_rows, dtype=bool)
+        codes = weight = None
+        if labels is not None or question.wants_labels:
+            codes, noise = self._read_labels(labels, n_rows)
+            kept &= ~noise
+        if is_weightless:
+            check_sample_weight(np.ones_like(sample_weight, dtype=np.float64), n_rows)
+            kept[:] = False
+        elif sample_weight is not None:
+            weight = check_sample_weight(sample_weight, n_rows)
+            assert weight is not None
+            kept &= weight > 0
         if found is not None:
             self._core.add_columns(part_id, found)
-        kept = _with_value(table, kept)
-        if kept is not None:
+        observed = observed_rows(table)
+        if observed is not None:
+            kept &= observed
+        if not kept.all():
             if not kept.any():
                 return
             table = take_rows(replace(table, gaps=None), kept)
             weight = None if weight is None else np.ascontiguousarray(weight[kept])
-        self._core.add(table.data, weight, part_id, self._threads)
+            codes = None if codes is None else codes[kept]
+        named = None
+        if codes is not None:
+            names, places = distinct(codes)
+            named = names.tolist(), places.astype(np.uint32)
+        self._core.add(table.data, weight, named, part_id, self._threads)
+
+    def _read_labels(
+        self, labels: Any, n_rows: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return the labels of rows, and the mask of noise; raises as `Question.answer`."""
+        if not self._question.wants_labels:
+            raise ValueError("The fit takes no labels: make it by Fit(model, labels=True).")
+        if labels is None:
+            raise ValueError("The fit wants the labels of the rows: give labels.")
+        array = label_array(labels)
+        if array.shape != (n_rows,):
+            raise ValueError(
+                f"labels must have the shape ({n_rows},), one for each row. Got an array of shape "
+                f"{array.shape}."
+            )
+        array, noise = typed_labels(array, "labels")
+        if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+            raise ValueError("The classes must fit into 64-bit integers.")
+        return array, noise
 
     def _read(self, rows: Any) -> tuple[Table, list[FoundInRows] | None]:
         """Return rows of a part, and in the first round what they hold."""
@@ -226,21 +293,6 @@ def _n_rows(rows: Any) -> int:
     if source is not None:
         return source.count_rows()
     return len(rows) if hasattr(rows, "__len__") else 1
-
-
-def _with_value(table: Table, kept: BoolArray | None) -> BoolArray | None:
-    """Return the mask of the rows that are kept and have a value in some column; None: all."""
-    observed = observed_rows(table)
-    if observed is not None:
-        kept = observed if kept is None else kept & observed
-    return None if kept is None or kept.all() else kept
-
-
-def _levels_of(columns: Sequence[tuple[str, Any, bool]]) -> tuple[LevelNames | None, ...] | None:
-    """Return the levels of columns as the core holds them; None: no column has levels."""
-    if all(levels is None for _, levels, _ in columns):
-        return None
-    return tuple(None if levels is None else tuple(levels) for _, levels, _ in columns)
 
 
 class Fit:
@@ -272,6 +324,9 @@ class Fit:
         by them. None: by position.
     n_features : int, default=None
         Number of columns; to be given where neither the centers nor the names tell it.
+    labels : bool, default=False
+        Whether parts come with labels, the clusters to be explained: see `Question.answer`. The
+        model's `reference` is then None.
 
     Raises
     ------
@@ -283,7 +338,8 @@ class Fit:
     -----
     UserWarning
         If moving the centers of a sample has lowered their cost by more than 1 %: the sample says
-        little of the clusters then.
+        little of the clusters then. If many rows are nearer to another cluster than to that of
+        their label.
 
     See Also
     --------
@@ -307,17 +363,23 @@ class Fit:
         *,
         feature_names: Iterable[object] | None = None,
         n_features: int | None = None,
+        labels: bool = False,
     ) -> None:
         centers = _centers_of(model)
+        if labels and model.reference is not None:
+            raise ValueError(
+                "The parts bring labels, and the model has a reference: give one of them."
+            )
         given = None if feature_names is None else list(feature_names)
         d = _number_of_columns(centers, given, n_features)
         names = None if given is None else check_feature_names(given, d, None)
-        self._table = table = _columns_alone(d, names)
+        self._table = table = columns_alone(d, names)
         self._centers = centers
         self._start(model)
         limits = Limits.of(model)
         k = (model.n_clusters or DEFAULT_N_CLUSTERS) if centers is None else len(centers)
-        limits.check(k, centers is None and model.n_clusters is None)
+        if not labels:
+            limits.check(k, centers is None and model.n_clusters is None)
         most = limits.max_leaves
         asked = {"names": table.feature_names, "estimator": type(model).__name__}
         scale = None if model.scale == "standard" else self._given_scale(model.scale)
@@ -327,6 +389,7 @@ class Fit:
             k,
             centers,
             scale,
+            with_labels=labels,
             max_leaves=0 if most is None else _NO_LIMIT if most == math.inf else int(most),
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
@@ -362,6 +425,7 @@ class Fit:
     def _prepare(self) -> None:
         """Do what the fit needs before its next question."""
         self._know_columns()
+        self._check_classes()
         self._find_clusters()
         self._place_centers()
 
@@ -380,11 +444,23 @@ class Fit:
             (kind, levels, column.n_missing > 0)
             for (kind, levels), column in zip(columns, facts, strict=True)
         ]
-        table = _table_of(self._table, held)
+        table = table_of(self._table, held)
+        if self._core.with_labels and not (table.levels is None and table.gaps is None):
+            raise ValueError(
+                "A fit in parts takes labels as a reference where columns are complete numbers. "
+                f"Drop or fill the others, or give centers. {_IN_MEMORY}."
+            )
         if self._centers is not None:
             read_centers(self._centers, table, _what_of(self._model.reference))
         self._core.set_columns(columns)
         self._table = table
+
+    def _check_classes(self) -> None:
+        """Raise ValueError if the labels of the parts do not suit the model's parameters."""
+        classes, model = self._core.classes, self._model
+        if classes is not None:
+            ReferenceInput(classes=classes).check_n_clusters(model.n_clusters)
+            Limits.of(model).check(len(classes), False)
 
     def _find_clusters(self) -> None:
         """Find the clusters of a sample, where the fit has come to where it needs them.
@@ -415,7 +491,7 @@ class Fit:
         """
         model, weight = self._model, np.ascontiguousarray(rows[:, -1])
         data = WeightedRows(
-            _read_sample(rows[:, :-1], self._table),
+            table_of_sample(rows[:, :-1], self._table),
             None if (weight == 1.0).all() else weight,
             units,
             self.threads,
@@ -515,11 +591,11 @@ class Fit:
         Raises
         ------
         ValueError
-            If `data` is no checkpoint, or that of other parameters.
+            If `data` is not a checkpoint, or that of other parameters.
         """
         core = _engine.PartsFit.from_bytes(data)
         names = _read_names(core.names)[0]
-        fit = cls(model, feature_names=names, n_features=core.n_features)
+        fit = cls(model, feature_names=names, n_features=core.n_features, labels=core.with_labels)
         if fit._core.id != core.id:
             raise ValueError(
                 "The checkpoint is that of a fit with other parameters, centers or columns. Give "
@@ -527,7 +603,7 @@ class Fit:
             )
         fit._core = core
         if columns := core.columns:
-            fit._table = _table_of(fit._table, columns)
+            fit._table = table_of(fit._table, columns)
         return fit
 
     def _leaf_means(self, found: Any, tree: ClusterTree) -> LeafMeans:
@@ -572,9 +648,10 @@ class Fit:
             np.full(n_nodes, np.nan),
         )
         none = np.full(n_nodes, np.nan)
-        tree = grown.build(
-            list(range(k)), self._table, beside=(found.below, found.above, none, none)
-        )
+        classes = self._core.classes or list(range(k))
+        if self._core.classes is not None:
+            warn_of_misfit(found.misfit, stacklevel=2)
+        tree = grown.build(classes, self._table, beside=(found.below, found.above, none, none))
         path = grown.cost_path(found.minimum)
         warn_of_lost(
             k,
@@ -587,49 +664,17 @@ class Fit:
         training = TrainingState(None, means, found.centers)
         model._set_tree(tree, False)
         model.scale_ = found.scale
-        model.reference_inertia_ = found.reference_inertia
+        spread = found.reference_spread  # added up as in memory
+        model.reference_inertia_ = float(spread.sum()) if len(spread) else found.reference_inertia
         model._cost_path = path
         model.__dict__.pop("reference_labels_", None)
         model._is_fitted_in_parts = True
+        model._had_label_column = self._core.classes is not None
         model._set_training(training)
         _warn_of_sample(found.cost_of_sample, found.minimum)
         if (tell := self._tell()) is not None:
             tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")
         return model
-
-
-def _table_of(table: Table, columns: Sequence[tuple[str, Any, bool]]) -> Table:
-    """Return what is known of the columns, by kind, levels (None: numbers) and missing cells."""
-    kinds = tuple(kind for kind, _, _ in columns)
-    gaps = tuple(int(has_missing) for _, _, has_missing in columns)
-    return replace(
-        table,
-        kinds=kinds if set(kinds) - {"number"} else None,
-        levels=_levels_of(columns),
-        gaps=gaps if any(gaps) else None,
-    )
-
-
-def _read_sample(cells: FloatArray, columns: Table) -> Table:
-    """Return rows of a fit as a table: codes of levels, NaN where cells are missing."""
-    missing = np.isnan(cells)
-    data: list[Any] | FloatArray = cells
-    if columns.levels is not None:
-        data = [
-            column if known is None else LevelColumn(_codes(column), len(known))
-            for column, known in zip(cells.T, columns.levels, strict=True)
-        ]
-    gaps = tuple(np.count_nonzero(missing, axis=0).tolist())
-    return replace(columns, data=data, n_samples=len(cells), gaps=gaps if missing.any() else None)
-
-
-def _codes(column: FloatArray) -> npt.NDArray[np.uint8]:
-    return np.where(np.isnan(column), MISSING_LEVEL, column).astype(np.uint8)
-
-
-def _columns_alone(n_features: int, names: list[str] | None) -> Table:
-    """Return what is known of the columns of rows that are elsewhere."""
-    return Table(np.empty((0, n_features)), 0, n_features, names)
 
 
 def _number_of_columns(
@@ -702,10 +747,11 @@ def _centers_of(model: Any) -> FloatArray | None:
         raise ValueError(
             "A fit in parts takes reference= centers, an array (n_clusters x n_features) or a "
             "fitted estimator with cluster_centers_, to which rows are compared; or None: k-means "
-            "of a sample of the rows then finds them."
+            "of a sample of the rows then finds them. Labels are a column of the rows: see the "
+            "argument reference of fit_batches, and Question.answer."
         )
     centers = np.asarray(centers)
-    table = _columns_alone(centers.shape[1], None)
+    table = columns_alone(centers.shape[1], None)
     own = read_centers(centers, table, _what_of(reference))
     own = np.ascontiguousarray(own, dtype=np.float64)
     classes = list(range(len(own)))

@@ -2,11 +2,13 @@
 
 use super::answer::PartRows;
 use super::bytes::{Reader, Writer};
+use super::classes::Classes;
 use super::columns::{self, PartColumn};
 use super::fit::{
     Base, Columns, KIND, MAX_BINS, PartsFit, PartsSettings, Phase, ReferenceRule, ScaleRule,
 };
 use super::growth::{Growth, Step};
+use super::label_means::LabelMeans;
 use super::question::{read_geometry, write_geometry};
 use crate::costs::Units;
 use crate::error::{Error, Result};
@@ -28,6 +30,7 @@ impl PartsFit {
             writer.u64(rows.checksum);
         }
         columns::write_columns(&mut writer, &self.columns);
+        Classes::write_some(self.classes.as_ref(), &mut writer);
         match &self.phase {
             Phase::Sample => writer.u8(0),
             Phase::Rows { ends } => {
@@ -50,6 +53,10 @@ impl PartsFit {
                 write_columns(&mut writer, columns);
                 writer.numbers(&units.shift);
                 writer.numbers(&units.scale);
+            }
+            Phase::Means(known) => {
+                writer.u8(8);
+                known.write(&mut writer);
             }
             Phase::Lloyd { base, pass } => {
                 writer.u8(7);
@@ -97,6 +104,10 @@ impl PartsFit {
             fit.parts.insert(part, PartRows { n: reader.u64()?, checksum: reader.u64()? });
         }
         fit.columns = columns::read_columns(&mut reader, d)?;
+        fit.classes = Classes::read_some(&mut reader)?;
+        if fit.classes.is_some() && fit.settings.reference != ReferenceRule::Labels {
+            return Err(reader.broken());
+        }
         let phase = reader.u8()?;
         if fit.columns.is_empty() != (phase == 0) {
             return Err(reader.broken());
@@ -118,9 +129,19 @@ impl PartsFit {
                 let (shift, scale) = (reader.numbers(d)?, reader.numbers(d)?);
                 Phase::Reference { columns, units: Units { shift, scale } }
             }
+            8 => {
+                let Some(k) = fit.classes.as_ref().map(Classes::len) else {
+                    return Err(reader.broken());
+                };
+                let ends = read_ends(&mut reader, d)?;
+                Phase::Means(LabelMeans::read(&mut reader, ends, d, k)?)
+            }
             7 => Phase::Lloyd { base: read_base(&mut reader, &fit.columns)?, pass: reader.u64()? },
             4 | 5 => {
                 let base = read_base(&mut reader, &fit.columns)?;
+                if fit.classes.as_ref().is_some_and(|known| known.len() != base.geometry.k()) {
+                    return Err(reader.broken());
+                }
                 let mut growth = fit.growth(base.geometry.k())?;
                 growth.read(&mut reader)?;
                 let step = match growth.nodes.is_empty() {
@@ -163,6 +184,7 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
             writer.u8(1);
             writer.len(*n_clusters);
         }
+        ReferenceRule::Labels => writer.u8(2),
     }
     match scale {
         ScaleRule::Standard => writer.u8(0),
@@ -174,8 +196,10 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
     writer.u64(limits.max_leaves as u64);
     writer.u64(limits.max_depth.map_or(0, |most| most as u64 + 1));
     writer.u64(limits.min_samples_leaf as u64);
-    writer.len(bins.0);
-    writer.u64(bins.1);
+    let (most_bins, most_values) = bins.unwrap_or((0, 0));
+    writer.u8(bins.is_some().into());
+    writer.len(most_bins);
+    writer.u64(most_values);
 }
 
 fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
@@ -184,6 +208,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     let reference = match reader.u8()? {
         0 => ReferenceRule::Centers { k: reader.index()?, points: reader.f64s()? },
         1 => ReferenceRule::Sample { n_clusters: reader.index()? },
+        2 => ReferenceRule::Labels,
         _ => return Err(reader.broken()),
     };
     let scale = match reader.u8()? {
@@ -196,10 +221,11 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
         max_depth: (reader.u64()? as usize).checked_sub(1),
         min_samples_leaf: reader.u64()? as usize,
     };
-    let bins = (reader.index()?, reader.u64()?);
+    let has_bins = reader.flag()?;
+    let bins = Some((reader.index()?, reader.u64()?)).filter(|_| has_bins);
     let is_sound = match &reference {
         ReferenceRule::Centers { k, points } => n_features > 0 && are_points(points, *k),
-        ReferenceRule::Sample { .. } => n_features > 0,
+        ReferenceRule::Sample { .. } | ReferenceRule::Labels => n_features > 0,
     };
     if !is_sound {
         return Err(reader.broken());
@@ -237,6 +263,8 @@ fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
 fn write_base(writer: &mut Writer, base: &Base) {
     write_geometry(writer, &base.geometry);
     writer.f64s(&base.own);
+    writer.f64s(&base.low);
+    writer.f64s(&base.spread);
     writer.numbers(&[base.inertia, base.cost_of_sample].map(|cost| cost.unwrap_or(f64::NAN)));
     base.ends.iter().for_each(|ends| writer.f64s(ends));
 }
@@ -244,6 +272,7 @@ fn write_base(writer: &mut Writer, base: &Base) {
 fn read_base(reader: &mut Reader<'_>, columns: &[PartColumn]) -> Result<Base> {
     let d = columns.len();
     let (geometry, own) = (read_geometry(reader, d)?, reader.f64s()?);
+    let (low, spread) = (reader.f64s()?, reader.f64s()?);
     let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
     let (inertia, cost_of_sample) = (cost()?, cost()?);
     let ends = read_ends(reader, d)?;
@@ -253,10 +282,10 @@ fn read_base(reader: &mut Reader<'_>, columns: &[PartColumn]) -> Result<Base> {
         true => columns.iter().all(|column| column.levels.is_none()),
         false => geometry.levels.iter().map(|costs| costs.as_ref().map(Vec::len)).eq(of_levels),
     };
-    if own.len() != k * width || !are_costs {
+    if own.len() != k * width || low.len() != own.len() || !are_costs {
         return Err(reader.broken());
     }
-    Ok(Base { geometry, own, inertia, cost_of_sample, ends })
+    Ok(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
 }
 
 fn write_levels(writer: &mut Writer, levels: &[Option<Vec<f64>>]) {

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use super::answer::{Answer, Body, PartRows, SampledRow, other_rows};
 use super::bytes::Writer;
 use super::checkpoint::write_settings;
+use super::classes::{Classes, LabelRule};
 use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
+use super::label_means::LabelMeans;
 use super::question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RowGroups};
 use super::result::{Groups, PartsResult};
 use super::routing::TestNode;
@@ -49,6 +51,8 @@ pub enum ReferenceRule {
         /// Their coordinates.
         points: Vec<f64>,
     },
+    /// Those of labels that rows bring.
+    Labels,
     /// Those that the caller finds among some of the rows ([`PartsFit::wanted`]).
     Sample {
         /// At most so many.
@@ -69,14 +73,21 @@ pub struct PartsSettings {
     pub scale: ScaleRule,
     /// Limits of growth; `max_leaves` 0: one for each cluster.
     pub limits: Limits,
-    /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree.
-    pub bins: (usize, u64),
+    /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree. None: the
+    /// defaults.
+    pub bins: Option<(usize, u64)>,
 }
 
 impl PartsSettings {
-    /// The defaults of `bins`.
-    pub fn default_bins(n_features: usize, k: usize) -> (usize, u64) {
-        ((MAX_SUMS / (n_features * k).max(1)).clamp(MIN_BINS, MAX_BINS), MOST_VALUES)
+    /// Most bins of a column, of `k` sums each.
+    fn most_bins(&self, k: usize) -> usize {
+        let default = MAX_SUMS / (self.n_features * k).max(1);
+        self.bins.map_or(default.max(MIN_BINS), |bins| bins.0).clamp(2, MAX_BINS)
+    }
+
+    /// Most rows of a bin that is opened to values.
+    fn most_values(&self) -> u64 {
+        self.bins.map_or(MOST_VALUES, |bins| bins.1)
     }
 }
 
@@ -115,6 +126,8 @@ pub(super) enum Phase {
         columns: Columns,
         units: Units,
     },
+    /// The means of the rows of each label.
+    Means(LabelMeans),
     /// Centers of a sample move to the means of their clusters.
     Lloyd {
         base: Base,
@@ -144,10 +157,14 @@ pub(super) enum Phase {
 /// What growth starts from.
 pub(super) struct Base {
     pub geometry: Geometry,
-    /// The centers in the columns' own units: a coordinate for each column of numbers and each level of the others.
+    /// The centers in the columns' own units, as unevaluated sums `own + low`: a coordinate for each column of numbers and
+    /// each level of the others.
     pub own: Vec<f64>,
-    /// What the reference costs if that is not what the rows cost at least; and what it cost before its centers moved.
+    pub low: Vec<f64>,
+    /// What the reference costs if that is not what the rows cost at least, as one number or by label; and what it cost
+    /// before its centers moved.
     pub inertia: Option<f64>,
+    pub spread: Vec<f64>,
     pub cost_of_sample: Option<f64>,
     pub ends: Vec<Vec<f64>>,
 }
@@ -160,6 +177,8 @@ pub struct PartsFit {
     pub(super) parts: BTreeMap<u64, PartRows>,
     /// What the columns hold; empty before the first answer.
     pub(super) columns: Vec<PartColumn>,
+    /// Of the labels that rows bring, once they are known.
+    pub(super) classes: Option<Classes>,
     pub(super) phase: Phase,
 }
 
@@ -179,8 +198,8 @@ impl PartsFit {
         let mut writer = Writer::new(KIND);
         write_settings(&mut writer, &settings);
         let id = hash(&writer.finish());
-        let (parts, columns) = (BTreeMap::new(), vec![]);
-        Ok(PartsFit { settings, id, round: 0, parts, columns, phase: Phase::Sample })
+        let (parts, columns, phase) = (BTreeMap::new(), vec![], Phase::Sample);
+        Ok(PartsFit { settings, id, round: 0, parts, columns, classes: None, phase })
     }
 
     /// The same for all fits of equal settings.
@@ -224,6 +243,7 @@ impl PartsFit {
                 Ask::Moments { shift: shift.clone(), mean: mean.clone(), power: 2 }
             }
             Phase::Found { .. } | Phase::Reference { .. } | Phase::Moved { .. } => return None,
+            Phase::Means(known) => Ask::Means(known.ask()),
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
                 nodes: vec![TestNode::leaf()],
@@ -245,8 +265,13 @@ impl PartsFit {
             }),
             Phase::Done(_) | Phase::Failed => return None,
         };
+        let labels = match (&self.settings.reference, &self.classes) {
+            (_, Some(classes)) => LabelRule::Of(classes.clone()),
+            (ReferenceRule::Labels, None) => LabelRule::New,
+            _ => LabelRule::None,
+        };
         let (names, columns) = (self.settings.names.clone(), self.columns.clone());
-        Some(Question { id: (self.id, self.round), n_features: d, names, columns, ask })
+        Some(Question { id: (self.id, self.round), n_features: d, names, columns, labels, ask })
     }
 
     /// Whether a column holds levels.
@@ -270,6 +295,11 @@ impl PartsFit {
     /// Number of rows, once it is known.
     pub fn n_rows(&self) -> u64 {
         self.parts.values().map(|rows| rows.n).sum()
+    }
+
+    /// The classes of the rows' labels, once they are known.
+    pub fn classes(&self) -> Option<&Classes> {
+        self.classes.as_ref()
     }
 
     /// Number of questions answered.
@@ -301,10 +331,11 @@ impl PartsFit {
         }
         self.check_parts(&answer)?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
-        if matches!(phase, Phase::Sample) {
-            self.parts = answer.parts;
+        let mut body = answer.body;
+        if let (Phase::Sample, Body::Sample { classes, .. }) = (&phase, &mut body) {
+            (self.parts, self.classes) = (answer.parts, classes.take());
         }
-        self.phase = self.next(phase, answer.body)?;
+        self.phase = self.next(phase, body)?;
         self.round += 1;
         Ok(())
     }
@@ -314,6 +345,9 @@ impl PartsFit {
         if self.round == 0 {
             let n: u64 = answer.parts.values().map(|rows| rows.n).sum();
             return match n {
+                0 if self.settings.reference == ReferenceRule::Labels => Err(Error::Value(
+                    "There are no rows with a positive weight and a label other than -1.".into(),
+                )),
                 0 => Err(Error::Value(
                     "There are no rows with a positive weight and a value in some column.".into(),
                 )),
@@ -396,6 +430,7 @@ impl PartsFit {
                 columns.levels = levels.iter().map(rounded).collect();
                 self.start(columns, shift, scale)
             }
+            (Phase::Means(known), Body::Means(sums)) => self.know_means(known, &sums),
             (Phase::Lloyd { base, pass }, Body::Leaves(sums)) => {
                 self.move_centers(base, pass, &sums)
             }
@@ -418,29 +453,39 @@ impl PartsFit {
 
     /// Ends of the columns' bins.
     pub(super) fn ends(&self, sample: &[SampledRow]) -> Vec<Vec<f64>> {
-        let PartsSettings { n_features: d, bins, .. } = &self.settings;
+        let k = match &self.settings.reference {
+            ReferenceRule::Centers { k, .. } => *k,
+            ReferenceRule::Labels => self.classes.as_ref().map_or(1, Classes::len),
+            ReferenceRule::Sample { n_clusters } => *n_clusters,
+        };
+        let most = self.settings.most_bins(k);
         let ends = |feature: usize| {
             let cells = sample.iter().map(|row| row.cells[feature]);
             let mut cells: Vec<f64> = cells.filter(|x| !x.is_nan()).collect();
             cells.sort_unstable_by(f64::total_cmp);
             match cells.is_empty() {
                 true => vec![0.0],
-                false => bin_ends(&cells, bins.0.clamp(2, MAX_BINS)).0,
+                false => bin_ends(&cells, most).0,
             }
         };
-        (0..*d).map(ends).collect()
+        (0..self.settings.n_features).map(ends).collect()
     }
 
     /// The columns are known: growth begins, if the centers are known too.
     fn start(&self, columns: Columns, shift: Vec<f64>, scale: Vec<f64>) -> Result<Phase> {
         let units = Units { shift, scale };
-        let own = match &self.settings.reference {
-            ReferenceRule::Centers { points, .. } if !self.has_levels() => points.clone(),
+        let own = match (&self.settings.reference, &self.classes) {
+            (ReferenceRule::Centers { points, .. }, _) if !self.has_levels() => points.clone(),
+            (_, Some(classes)) => {
+                return Ok(Phase::Means(LabelMeans::new(columns.ends, units, classes.len())));
+            }
             _ => return Ok(Phase::Reference { columns, units }),
         };
+        let low = vec![0.0; own.len()];
         let geometry = Geometry { centers: in_units(&own, &units), units, levels: vec![] };
         let ends = columns.ends;
-        self.grow(Base { geometry, own, inertia: None, cost_of_sample: None, ends })
+        let (inertia, cost_of_sample, spread) = (None, None, vec![]);
+        self.grow(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
     }
 
     pub(super) fn grow(&self, base: Base) -> Result<Phase> {
@@ -450,11 +495,11 @@ impl PartsFit {
 
     /// A tree without nodes.
     pub(super) fn growth(&self, k: usize) -> Result<Growth> {
-        let PartsSettings { mut limits, bins, .. } = self.settings;
+        let mut limits = self.settings.limits;
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        Growth::new(&self.columns, k, limits, bins.1)
+        Growth::new(&self.columns, k, limits, self.settings.most_values())
     }
 }
 

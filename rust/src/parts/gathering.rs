@@ -6,7 +6,9 @@ use std::sync::Arc;
 use ndarray::ArrayView1;
 
 use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, gap_width, other_rows};
+use super::classes::{BatchLabels, Classes, LabelRule};
 use super::columns::{FoundColumn, PartColumn};
+use super::label_means::GatheredMeans;
 use super::question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
 use super::routing::tree_of;
 use crate::binner::Binner;
@@ -25,6 +27,8 @@ const ROUTED: usize = 8192;
 pub struct Gathering {
     question: Arc<Question>,
     parts: BTreeMap<u64, PartRows>,
+    /// Of the rows, where the question knows none.
+    classes: Option<Classes>,
     /// Of the question, if it has one.
     tree: Option<ClusterTree>,
     /// By column of levels a hash of each; as the rows have them that are added next.
@@ -39,6 +43,7 @@ enum Gathered {
     Sample { drawn: BinaryHeap<Drawn>, columns: Vec<FoundColumn> },
     Rows(BTreeMap<u64, Vec<f64>>),
     Moments { sums: Vec<ExactRows>, largest: Vec<f64>, levels: Vec<Option<ExactRows>> },
+    Means(Box<GatheredMeans>),
     Grow { binners: Vec<Option<Binner>>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
     Leaves(Box<GatheredLeaves>),
 }
@@ -49,6 +54,7 @@ struct GatheredLeaves {
     labels: Vec<u64>,
     weight: ExactRows,
     minimum: ExactSums,
+    misfit: ExactSums,
     moments: Vec<ExactRows>,
     observed: Vec<Option<ExactRows>>,
     levels: Vec<Option<ExactRows>>,
@@ -178,8 +184,14 @@ fn add_bits(hashes: &mut [u64], bits: impl Iterator<Item = u64>) {
 }
 
 /// The sum of a hash of every row. `levels`: by column of levels a hash of each, so that codes do not matter.
-fn checksum(table: &Table<'_>, weights: Option<&[f64]>, levels: &[Option<Vec<u64>>]) -> u64 {
+fn checksum(
+    table: &Table<'_>,
+    weights: Option<&[f64]>,
+    labels: Option<BatchLabels<'_>>,
+    levels: &[Option<Vec<u64>>],
+) -> u64 {
     let n = table.n_samples();
+    let of_classes = labels.map_or(vec![], |labels| labels.classes.hashes());
     let sums = parallel::map((0..n).step_by(TILE), |start| {
         let length = TILE.min(n - start);
         let (mut hashes, mut cells) = ([0u64; TILE], [0.0; TILE]);
@@ -199,6 +211,13 @@ fn checksum(table: &Table<'_>, weights: Option<&[f64]>, levels: &[Option<Vec<u64
         if let Some(weights) = weights {
             add_bits(&mut hashes, weights[start..start + length].iter().map(bits));
         }
+        if let Some(labels) = labels {
+            let codes = &labels.codes[start..start + length];
+            hashes
+                .iter_mut()
+                .zip(codes)
+                .for_each(|(hash, &code)| *hash ^= of_classes[code as usize]);
+        }
         hashes[..length].iter().fold(0u64, |sum, &hash| sum.wrapping_add(mix(hash)))
     });
     sums.into_iter().fold(0, u64::wrapping_add)
@@ -209,7 +228,7 @@ fn hashes_of(levels: Option<&Vec<String>>) -> Option<Vec<u64>> {
 }
 
 /// The cells of a column in some rows; there is no negative zero among them.
-fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
+pub(super) fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
     let mut cells = vec![];
     table.column(feature).gather(rows, &mut cells);
     cells.iter_mut().for_each(|x| *x += 0.0);
@@ -248,6 +267,9 @@ impl Gathering {
                 largest: vec![0.0; d],
                 levels: of_columns(1, PartColumn::n_levels),
             },
+            Ask::Means(ask) => {
+                Gathered::Means(Box::new(GatheredMeans::new(d, ask.points.len() / d)))
+            }
             Ask::Grow(ask) => {
                 let k = ask.geometry.k();
                 let fill = |&(_, with_sums): &(usize, bool)| {
@@ -272,6 +294,7 @@ impl Gathering {
                     labels: vec![0; k],
                     weight: rows(ask.nodes.len(), k),
                     minimum: ExactSums::new(1),
+                    misfit: ExactSums::new(1),
                     moments: (0..d).map(|_| rows(n_groups, 2)).collect(),
                     observed: of_columns(n_groups, gap_width),
                     levels: of_columns(n_groups, PartColumn::n_levels),
@@ -286,7 +309,7 @@ impl Gathering {
         let hashes = |column: &PartColumn| hashes_of(column.levels.as_ref());
         let level_hashes = question.columns.iter().map(hashes).collect();
         let (parts, texts) = (BTreeMap::new(), vec![]);
-        Ok(Gathering { question, parts, tree, level_hashes, texts, body })
+        Ok(Gathering { question, parts, classes: None, tree, level_hashes, texts, body })
     }
 
     /// Adds a part without rows, or the last of its rows.
@@ -318,12 +341,19 @@ impl Gathering {
         Ok(())
     }
 
-    /// Adds rows of a part, in its order; each has a cell with a value. `weights`: positive; none: 1 each.
+    /// Adds rows of a part, in its order; each has a cell with a value. `weights`: positive; none: 1 each. `labels`: where
+    /// the question wants them.
     ///
     /// # Errors
-    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if distances overflow, or columns hold other things than the
-    /// question says; [`Error::Interrupted`].
-    pub fn add(&mut self, table: &Table<'_>, weights: Option<&[f64]>, part: u64) -> Result<()> {
+    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if distances overflow, columns hold other things than the
+    /// question says, or labels lack, are too many, or were not there before; [`Error::Interrupted`].
+    pub fn add(
+        &mut self,
+        table: &Table<'_>,
+        weights: Option<&[f64]>,
+        labels: Option<BatchLabels<'_>>,
+        part: u64,
+    ) -> Result<()> {
         let n = table.n_samples();
         Error::check_len("A part", table.n_features(), self.question.n_features, "columns")?;
         if let Some(weights) = weights {
@@ -335,10 +365,14 @@ impl Gathering {
                 "Column {f} (counting from 0) does not hold the levels that the question says."
             )));
         }
+        let labels = labels.filter(|_| self.question.labels != LabelRule::None);
+        let codes = self.codes(labels, n)?;
+        let codes = codes.as_deref();
         let rows = self.parts.entry(part).or_default();
         let first = rows.n;
         rows.n += n as u64;
-        rows.checksum = rows.checksum.wrapping_add(checksum(table, weights, &self.level_hashes));
+        let checksum = checksum(table, weights, labels, &self.level_hashes);
+        rows.checksum = rows.checksum.wrapping_add(checksum);
         let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
         let cells = |row: usize| -> Vec<f64> {
             (0..table.n_features()).map(|f| table.column(f).get(row) + 0.0).collect()
@@ -405,15 +439,41 @@ impl Gathering {
                     }
                 });
             }
+            (Ask::Means(ask), Gathered::Means(sums)) => {
+                sums.add(ask, table, weights, codes.unwrap_or(&[]));
+            }
             (Ask::Grow(ask), Gathered::Grow { binners, fills, opened }) => {
                 GrowPart { ask, table, weights, leaves: &leaves }.add(binners, fills, opened)?;
             }
             (Ask::Leaves(ask), Gathered::Leaves(sums)) => {
-                add_leaves(ask, table, weights, &leaves, sums)?;
+                add_leaves(ask, table, weights, codes, &leaves, sums)?;
             }
             _ => return Err(Error::Internal("an answer of another kind.".into())),
         }
         if table.stopped() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// The labels of `n` rows as places among the question's classes; none where it knows none.
+    fn codes(&mut self, labels: Option<BatchLabels<'_>>, n: usize) -> Result<Option<Vec<u32>>> {
+        let Some(BatchLabels { classes, codes }) = labels else {
+            return match self.question.labels {
+                LabelRule::None => Ok(None),
+                _ => Err(Error::Value("The labels of the rows are not given.".into())),
+            };
+        };
+        Error::check_labels(codes, n, classes.len())?;
+        if let LabelRule::Of(known) = &self.question.labels {
+            let places = known.places_of(classes)?;
+            return Ok(Some(codes.iter().map(|&code| places[code as usize]).collect()));
+        }
+        if !classes.is_empty() {
+            classes.check_number()?;
+            self.classes = Some(match self.classes.take() {
+                Some(own) => own.merge(classes.clone())?,
+                None => classes.clone(),
+            });
+        }
+        Ok(None)
     }
 
     /// The answer of all rows that were added.
@@ -425,7 +485,7 @@ impl Gathering {
                     _ => 0,
                 };
                 let rows = drawn.into_sorted_vec().into_iter().map(|drawn| drawn.0).collect();
-                Body::Sample { size, rows, columns }
+                Body::Sample { size, rows, columns, classes: self.classes }
             }
             Gathered::Rows(rows) => Body::Rows(rows),
             Gathered::Moments { sums, largest, levels } => {
@@ -434,6 +494,7 @@ impl Gathering {
                 let sums = ExactSums::gather(&pieces);
                 Body::Moments { sums, largest, levels: finish_columns(levels) }
             }
+            Gathered::Means(sums) => Body::Means(Box::new(sums.finish())),
             Gathered::Grow { fills, opened, .. } => {
                 let finish = |bins: Vec<GatheredBins>| parallel::map(bins, GatheredBins::finish);
                 Body::Grow {
@@ -446,6 +507,7 @@ impl Gathering {
                 labels: leaves.labels,
                 weight: leaves.weight.finish(),
                 minimum: leaves.minimum,
+                misfit: leaves.misfit,
                 moments: leaves.moments.into_iter().map(ExactRows::finish).collect(),
                 observed: finish_columns(leaves.observed),
                 levels: finish_columns(leaves.levels),
@@ -637,11 +699,12 @@ fn opened_at(run: &[Open], x: f64) -> Option<usize> {
     run.get(i).filter(|open| open.low <= x).map(|_| i)
 }
 
-/// Adds rows to the sums of leaves.
+/// Adds rows to the sums of leaves. `own`: their labels; none: the nearest centers.
 fn add_leaves(
     ask: &LeavesAsk,
     table: &Table<'_>,
     weights: Option<&[f64]>,
+    own: Option<&[u32]>,
     leaves: &[i64],
     sums: &mut GatheredLeaves,
 ) -> Result<()> {
@@ -649,7 +712,10 @@ fn add_leaves(
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
     let ExactLabelCosts { nearest, minimum, .. } = costs(&ask.geometry, table, weights)?;
     sums.minimum.merge(&minimum);
-    for (row, (&leaf, &label)) in leaves.iter().zip(&nearest).enumerate() {
+    for (row, (&leaf, &label)) in leaves.iter().zip(own.unwrap_or(&nearest)).enumerate() {
+        if label != nearest[row] {
+            sums.misfit.add(0, weight(row));
+        }
         sums.count[leaf as usize] += 1;
         sums.labels[label as usize] += 1;
         sums.weight.add_one(leaf as usize, label as usize, weight(row));

@@ -1,7 +1,9 @@
 //! What a fit asks of every part of the rows.
 
 use super::bytes::{Reader, Writer};
+use super::classes::LabelRule;
 use super::columns::{PartColumn, read_columns, write_columns};
+use super::label_means::MeansAsk;
 use super::routing::{TestNode, read_nodes, write_nodes};
 use crate::costs::Units;
 use crate::criterion::ColumnForm;
@@ -20,6 +22,8 @@ pub struct Question {
     pub names: Vec<u8>,
     /// What the columns hold; empty in the first question.
     pub columns: Vec<PartColumn>,
+    /// What is wanted of the rows' labels.
+    pub labels: LabelRule,
     /// What is asked.
     pub ask: Ask,
 }
@@ -48,6 +52,8 @@ pub enum Ask {
         /// 1 or 2.
         power: i32,
     },
+    /// Sums over the rows of each label.
+    Means(MeansAsk),
     /// Sums over nodes of a tree, by bins.
     Grow(GrowAsk),
     /// Sums over its leaves.
@@ -192,6 +198,7 @@ impl Question {
         writer.len(self.n_features);
         writer.bytes(&self.names);
         write_columns(&mut writer, &self.columns);
+        self.labels.write(&mut writer);
         match &self.ask {
             Ask::Sample { size } => {
                 writer.u8(0);
@@ -212,6 +219,10 @@ impl Question {
                 writer.numbers(shift);
                 writer.numbers(mean);
                 writer.u8(*power as u8);
+            }
+            Ask::Means(ask) => {
+                writer.u8(5);
+                ask.write(&mut writer);
             }
             Ask::Grow(ask) => {
                 writer.u8(3);
@@ -266,6 +277,11 @@ impl Question {
         }
         let names = reader.bytes()?.to_vec();
         let columns = read_columns(&mut reader, d)?;
+        let labels = LabelRule::read(&mut reader)?;
+        let n_classes = match &labels {
+            LabelRule::Of(classes) => Some(classes.len()),
+            _ => None,
+        };
         let ask = match reader.u8()? {
             0 => Ask::Sample { size: reader.index()? },
             1 => {
@@ -303,12 +319,16 @@ impl Question {
                 if points.len() % d != 0 || !are_groups {
                     return Err(reader.broken());
                 }
+                if n_classes.is_some_and(|n| n != geometry.k()) {
+                    return Err(reader.broken());
+                }
                 Ask::Leaves(LeavesAsk { geometry, nodes, groups, points })
             }
+            5 => Ask::Means(MeansAsk::read(&mut reader, d, n_classes.unwrap_or(0))?),
             _ => return Err(reader.broken()),
         };
         reader.end()?;
-        Ok(Question { id, n_features: d, names, columns, ask })
+        Ok(Question { id, n_features: d, names, columns, labels, ask })
     }
 }
 

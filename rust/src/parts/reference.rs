@@ -8,7 +8,7 @@ use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::fit::{Base, PartsFit, Phase, ReferenceRule, in_units};
 use super::gathering::mix;
 use super::question::Geometry;
-use super::result::{Settled, check_distances};
+use super::result::{Sums, check_distances};
 use crate::costs::Units;
 use crate::error::{Error, Result};
 
@@ -157,8 +157,10 @@ impl PartsFit {
         let units = Units { scale, ..units };
         let base = Base {
             geometry: Geometry { units, centers: in_units, levels },
+            low: vec![0.0; own.len()],
             own,
             inertia,
+            spread: vec![],
             cost_of_sample: None,
             ends: columns.ends,
         };
@@ -172,7 +174,7 @@ impl PartsFit {
     /// The places of [`ReferenceRows`]: all, or one of each of as many runs.
     pub(super) fn reference_places(&self) -> Vec<u64> {
         let n = match &self.settings.reference {
-            ReferenceRule::Centers { .. } => return vec![],
+            ReferenceRule::Centers { .. } | ReferenceRule::Labels => return vec![],
             ReferenceRule::Sample { .. } => self.n_rows(),
         };
         let start = |i: u64| (u128::from(i) * u128::from(n) / u128::from(REFERENCE_ROWS)) as u64;
@@ -188,10 +190,12 @@ impl PartsFit {
     pub(super) fn move_centers(&self, base: Base, pass: u64, sums: &LeafSums) -> Result<Phase> {
         let (d, k) = (self.settings.n_features, base.geometry.k());
         let weight: Vec<f64> = (0..k).map(|label| sums.weight.rounded(label)).collect();
-        let Base { mut geometry, own, cost_of_sample, ends, .. } = base;
+        let Base { mut geometry, own, low, cost_of_sample, ends, .. } = base;
         let mut numbers = numbers_of(&own, &self.columns);
-        let Settled { rest, spread, squares, .. } =
-            self.settle(&weight, sums, &mut numbers, false, &geometry.units);
+        let observed = self.observed(&weight, sums);
+        let groups =
+            Sums { weight: &weight, moments: &sums.moments, observed: observed.as_deref() };
+        let (rest, spread, squares) = self.settle(groups, &mut numbers, false, &geometry.units);
         let scale = &geometry.units.scale;
         let cost = sums.minimum.rounded(0);
         check_distances(cost, &spread)?;
@@ -206,7 +210,7 @@ impl PartsFit {
         if !self.has_levels() {
             geometry.centers = in_units(&own, &geometry.units);
         }
-        let base = Base { geometry, own, inertia: None, cost_of_sample, ends };
+        let base = Base { geometry, own, low, inertia: None, spread: vec![], cost_of_sample, ends };
         match pass {
             pass if self.has_levels() => Ok(Phase::Moved { base, pass }),
             Some(pass) => Ok(Phase::Lloyd { base, pass }),

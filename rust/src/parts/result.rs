@@ -33,12 +33,16 @@ pub struct PartsResult {
     pub cost: Vec<f64>,
     /// The best label.
     pub cluster: Vec<usize>,
-    /// By label the rows nearest to its center.
+    /// By label its rows: those nearest to its center, or those that bring it.
     pub label_rows: Vec<u64>,
     /// What the rows cost at least.
     pub minimum: f64,
     /// What the reference costs.
     pub reference_inertia: f64,
+    /// The same by label, in place of it, where rows bring labels.
+    pub reference_spread: Vec<f64>,
+    /// Share of the weight that is nearer to another center than to that of its label.
+    pub misfit: f64,
     /// What the centers of a sample cost, where they have moved since.
     pub cost_of_sample: Option<f64>,
     /// The centers in the columns' own units: as [`ReferenceRule::Centers`](super::ReferenceRule::Centers).
@@ -64,38 +68,37 @@ pub(super) struct Groups {
     pub is_mean: bool,
 }
 
-/// [`Moments::settle`]'s results, and the weights of observed cells: as [`GroupMeans::observed`].
-pub(super) struct Settled {
-    pub rest: Vec<f64>,
-    pub spread: Vec<f64>,
-    pub squares: Vec<f64>,
-    pub observed: Option<Vec<f64>>,
+/// What rows of groups add up to about a point of each.
+#[derive(Clone, Copy)]
+pub(super) struct Sums<'a> {
+    /// Of each group.
+    pub weight: &'a [f64],
+    /// As [`LeafSums::moments`].
+    pub moments: &'a [ExactSums],
+    /// As [`GroupMeans::observed`].
+    pub observed: Option<&'a [f64]>,
 }
 
 impl PartsFit {
     /// [`Moments::settle`] of groups of rows.
     pub(super) fn settle(
         &self,
-        weight: &[f64],
-        sums: &LeafSums,
+        Sums { weight, moments, observed }: Sums<'_>,
         means: &mut [f64],
         is_mean: bool,
         units: &Units,
-    ) -> Settled {
-        let observed = self.observed(weight, sums);
+    ) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
         let rounded = |sums: &ExactSums| -> Vec<[f64; 2]> {
             (0..weight.len()).map(|i| [sums.rounded(2 * i), sums.rounded(2 * i + 1)]).collect()
         };
-        let columns: Vec<_> = sums.moments.iter().map(rounded).collect();
+        let columns: Vec<_> = moments.iter().map(rounded).collect();
         let n_samples = self.n_rows() as usize;
-        let moments =
-            Moments { weight, observed: observed.as_deref(), columns: &columns, n_samples };
-        let (rest, spread, squares) = moments.settle(means, is_mean, &units.scale);
-        Settled { rest, spread, squares, observed }
+        let moments = Moments { weight, observed, columns: &columns, n_samples };
+        moments.settle(means, is_mean, &units.scale)
     }
 
     /// n_groups x d: the weight of the observed cells; none if no cell is missing.
-    fn observed(&self, weight: &[f64], sums: &LeafSums) -> Option<Vec<f64>> {
+    pub(super) fn observed(&self, weight: &[f64], sums: &LeafSums) -> Option<Vec<f64>> {
         if !self.columns.iter().any(|column| column.has_gaps) {
             return None;
         }
@@ -163,8 +166,11 @@ impl PartsFit {
         let weight: Vec<f64> =
             (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
         let mut means = groups.points.clone();
-        let Settled { rest, spread, squares, observed } =
-            self.settle(&weight, sums, &mut means, groups.is_mean, &base.geometry.units);
+        let observed = self.observed(&weight, sums);
+        let of_groups =
+            Sums { weight: &weight, moments: &sums.moments, observed: observed.as_deref() };
+        let (rest, spread, squares) =
+            self.settle(of_groups, &mut means, groups.is_mean, &base.geometry.units);
         if !groups.is_mean && !is_good_guess(&squares, &spread) {
             let groups = Groups { points: means, is_mean: true, ..groups };
             return Ok(Phase::Leaves { base, growth, tree, groups });
@@ -207,6 +213,8 @@ impl PartsFit {
             label_rows: sums.labels.clone(),
             minimum,
             reference_inertia: base.inertia.unwrap_or(minimum),
+            reference_spread: base.spread,
+            misfit: sums.misfit.rounded(0) / sums.weight.all_rounded().iter().sum::<f64>(),
             cost_of_sample: base.cost_of_sample,
             centers: base.own,
             units: base.geometry.units,
