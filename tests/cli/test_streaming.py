@@ -471,6 +471,17 @@ def test_a_column_of_numbers_and_words_is_refused(
     assert "integers in some rows (1) and text in others" in err
 
 
+@pytest.mark.parametrize(
+    "options", [["exkmc", "--leaves", "5"], ["imm"], ["imm", "--cut-score", "emn"]]
+)
+def test_fits_with_a_base_are_those_of_the_whole_table(options: list[str], folder: Path) -> None:
+    fit = ["fit", "points.csv", "--columns", "x,y", "-k", "3", "-q", "--method", *options]
+    for name, stream in (("whole", []), ("stream", ["--stream"])):
+        assert main([*fit, *stream, "-o", f"{name}.json", "--labels-out", f"{name}.csv"]) == 0
+    for end in ("json", "csv"):
+        assert Path(f"stream.{end}").read_bytes() == Path(f"whole.{end}").read_bytes()
+
+
 def test_a_fit_tells_the_size_of_the_table(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -511,9 +522,8 @@ def test_a_fit_takes_complete_numbers(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "--stream goes with --method exkmc --base-tree none: add these."),
-        (["--method", "exkmc"], "--stream goes with --method exkmc --base-tree none: add these."),
-        (["--method", "kauri"], "--stream goes with --method exkmc --base-tree none: add these."),
+        ([], "--stream goes with --method exkmc or imm: add one of these."),
+        (["--method", "kauri"], "--stream goes with --method exkmc or imm: add one of these."),
         ([*FIT, "--cuts", "interval"], "--cuts interval: cuts are thresholds."),
         ([*FIT, "--criterion", "kmedians"], "--criterion kmedians: the criterion is kmeans."),
         ([*FIT, "--scale", "robust"], "--scale robust: add --scale standard, or units by --unit."),

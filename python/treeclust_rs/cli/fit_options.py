@@ -52,8 +52,8 @@ def check_leaves(arguments: argparse.Namespace, leaves: float | None) -> None:
 
 def _check_stream(arguments: argparse.Namespace) -> None:
     """Raise UserError for options that a fit batch by batch does not take."""
-    if (arguments.method, arguments.base_tree) != ("exkmc", "none"):
-        raise UserError("--stream goes with --method exkmc --base-tree none: add these.")
+    if arguments.method not in ("exkmc", "imm"):
+        raise UserError("--stream goes with --method exkmc or imm: add one of these.")
     for option, value, without in (
         ("--criterion", "kmedians", "the criterion is kmeans"),
         ("--cuts", "interval", "cuts are thresholds"),
@@ -402,7 +402,7 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_stream(
         work,
-        "for tables larger than memory, with --method exkmc --base-tree none and columns of "
+        "for tables larger than memory, with --method exkmc or imm and columns of "
         "numbers without gaps: read them batch by batch, some dozens of times; with --reference or "
         "up to 100,000 rows, the model is the same, of more rows k-means sees a sample",
     )

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use super::answer::Bins;
 use super::base_ask::{BaseSums, BaseTotals, CenterEnds};
 use super::bytes::{Reader, Writer};
-use super::growth::open_ranges;
+use super::opening::open_ranges;
 use super::question::Open;
 use super::routing::TestNode;
 use crate::criterion::centers::{CenterColumns, ColumnEnds, Coordinate, Snap};

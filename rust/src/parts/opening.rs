@@ -1,0 +1,47 @@
+//! How ranges of cells are opened: to values, or to smaller bins.
+
+use super::gathering::{from_ordered_bits, ordered_bits};
+use super::question::Open;
+
+/// Smaller bins that a bin is opened into, about.
+const SMALLER_BINS: usize = 256;
+/// As many bins with the most rows that are always opened to values have the rows that are in one round: a round less
+/// for large nodes, as many bytes as a few columns of a node.
+const MORE_VALUES: u64 = 6;
+
+/// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins.
+pub(super) fn open_ranges(mut ranges: Vec<(u64, Open)>, most_values: u64) -> Vec<Open> {
+    let mut by_rows: Vec<usize> = (0..ranges.len()).collect();
+    by_rows.sort_by_key(|&i| ranges[i].0);
+    let mut left_over = MORE_VALUES * most_values;
+    for i in by_rows {
+        let (n, open) = &mut ranges[i];
+        if *n > most_values && *n > left_over {
+            open.ends = Some(smaller_ends(open.low, open.high));
+        }
+        left_over = left_over.saturating_sub(*n);
+    }
+    ranges.into_iter().map(|(_, open)| open).collect()
+}
+
+/// Ends of smaller bins between two cells: half of them at even distances, half at even numbers of doubles, so that
+/// some rounds lead from any range to its values.
+fn smaller_ends(low: f64, high: f64) -> Vec<f64> {
+    let n = SMALLER_BINS / 2;
+    let (first, last) = (ordered_bits(low), ordered_bits(high));
+    let mut ends: Vec<f64> = (1..n)
+        .map(|i| {
+            let share = i as f64 / n as f64;
+            low * (1.0 - share) + high * share
+        })
+        .chain((0..n as u64).map(|i| {
+            let step = u128::from(last - first) * u128::from(2 * i + 1) / (2 * n as u128);
+            from_ordered_bits(first + step as u64)
+        }))
+        .map(|end| end + 0.0)
+        .filter(|end| low <= *end && *end < high)
+        .collect();
+    ends.sort_unstable_by(f64::total_cmp);
+    ends.dedup();
+    ends
+}
