@@ -125,6 +125,15 @@ def form_of_numbers(levels: LevelNames) -> NumberForm | None:
     return best if shares[best] >= _MOST else None
 
 
+# Fewer texts of numbers are readable as levels.
+_MANY_LEVELS = 20
+
+
+def form_of_many(levels: LevelNames) -> NumberForm | None:
+    """Return `form_of_numbers` of more levels than one reads, else None."""
+    return form_of_numbers(levels) if len(levels) > _MANY_LEVELS else None
+
+
 def numbers_meant(forms: Mapping[Any, NumberForm]) -> str:
     """Say how columns of such texts, by their names, become numbers."""
     these = "this column" if len(forms) == 1 else "these columns"
