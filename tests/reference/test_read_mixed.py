@@ -85,7 +85,7 @@ def test_labels_and_centers():
     _, _, again = make(frame, found.centers.high)
     np.testing.assert_allclose(again.minimum, found.minimum)
     with pytest.raises(
-        ValueError, match=r"reference has 2 columns, but X has 4, .* each level: age, region=e"
+        ValueError, match=r"reference has 2 columns, but X has 4, .* each level: 'age', 'region=e'"
     ):
         make(frame, np.zeros((3, 2)))
 
