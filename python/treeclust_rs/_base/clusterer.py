@@ -270,7 +270,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
             If no change of the other columns leads to the cluster, there is no such cluster or
             column, or `row` is not one row.
         TypeError
-            If `row` is no row, `fixed` no columns or `costs` no mapping.
+            If `row` is not a row, `fixed` not columns or `costs` not a mapping.
 
         %(predict_errors)s
 

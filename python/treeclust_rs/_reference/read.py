@@ -101,7 +101,7 @@ def _read_estimator(
         is_fitted_here = True
     except (AttributeError, TypeError) as error:
         raise TypeError(
-            f"reference is a {name}, which is no scikit-learn estimator (it lacks "
+            f"reference is a {name}, which is not a scikit-learn estimator (it lacks "
             "__sklearn_tags__). Give an array: its labels, for example "
             "reference=clusterer.fit(X).labels_, or its centers."
         ) from error

@@ -419,7 +419,10 @@ def add_work(parser: argparse.ArgumentParser, jobs: str) -> argparse._ArgumentGr
     work.add_argument("--jobs", type=read.whole_number(1), metavar="N", help=jobs)
     talk = work.add_mutually_exclusive_group()
     talk.add_argument(
-        "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="tell progress even if stderr is not a terminal",
     )
     talk.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     return work

@@ -97,7 +97,7 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
         if names is None or sample_weight not in names:
             known = "no names" if names is None else listed([repr(n) for n in names], "column")
             raise ValueError(
-                f"sample_weight={sample_weight!r} is no column of the rows, which have {known}."
+                f"sample_weight={sample_weight!r} is not a column of the rows, which have {known}."
             )
         names = [name for name in names if name != sample_weight]
     n_features = source.n_features if names is None else None

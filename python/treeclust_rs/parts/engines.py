@@ -25,7 +25,7 @@ def feature_columns(names: Iterable[str] | None, **beside: str | None) -> list[s
     known = None if names is None else list(names)
     for parameter, name in beside.items():
         if name is not None and name not in (known or []):
-            raise ValueError(f"{parameter}={name!r} is no column of the rows.")
+            raise ValueError(f"{parameter}={name!r} is not a column of the rows.")
     return None if known is None else [name for name in known if name not in beside.values()]
 
 

@@ -108,7 +108,7 @@ class Question:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` returned; ValueError if it is no question."""
+        """Read what `to_bytes` returned; ValueError if it is not a question."""
         return cls(_engine.PartsQuestion.from_bytes(data))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Question], tuple[bytes]]:
@@ -135,7 +135,7 @@ class Answer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` returned; ValueError if it is no answer."""
+        """Read what `to_bytes` returned; ValueError if it is not an answer."""
         return cls(_engine.PartsAnswer.from_bytes(data))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Answer], tuple[bytes]]:
@@ -413,7 +413,7 @@ class Fit:
         Raises
         ------
         ValueError
-            If `data` is no checkpoint, or that of other parameters.
+            If `data` is not a checkpoint, or that of other parameters.
         """
         core = _engine.PartsFit.from_bytes(data)
         names = _read_names(core.names)[0]

@@ -19,14 +19,17 @@
 
 mod answer;
 mod bytes;
+mod checkpoint;
 mod fit;
 mod gathering;
 mod growth;
 mod question;
+mod result;
+mod routing;
 
 pub use answer::{Answer, PartRows};
-pub use fit::{
-    FoundReference, PartsFit, PartsResult, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule,
-};
+pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
-pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
+pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+pub use result::PartsResult;
+pub use routing::TestNode;

@@ -32,7 +32,7 @@ impl PyQuestion {
     /// Reads what `to_bytes` returned.
     ///
     /// # Errors
-    /// `ValueError` if it is no question.
+    /// `ValueError` if it is not a question.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         Ok(PyQuestion(Arc::new(Question::from_bytes(data)?)))
@@ -62,8 +62,11 @@ impl PyQuestion {
     }
 
     /// An answer without rows.
-    fn gather(&self) -> PyGathering {
-        PyGathering(Some(Gathering::new(self.0.clone())))
+    ///
+    /// # Errors
+    /// `ValueError` if the question's nodes are not one tree.
+    fn gather(&self) -> PyResult<PyGathering> {
+        Ok(PyGathering(Some(Gathering::new(self.0.clone())?)))
     }
 }
 
@@ -121,7 +124,7 @@ impl PyAnswer {
     /// Reads what `to_bytes` returned.
     ///
     /// # Errors
-    /// `ValueError` if it is no answer.
+    /// `ValueError` if it is not an answer.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         Ok(PyAnswer(Answer::from_bytes(data)?))
