@@ -288,7 +288,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
         type, the next whole number, of dates the next day, of 32-bit floats the next one of these.
 
         Of equal costs the change of fewer columns is returned, then the first leaf from the left. A
-        missing cell gets the value of the cluster's center where the leaf allows it.
+        missing cell gets the value of the cluster's center, of a number three digits or the whole
+        part, where the leaf allows it.
         """
         check_is_fitted(self, "tree_")
         return least_change(self, row, cluster, fixed, costs)
