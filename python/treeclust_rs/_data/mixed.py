@@ -17,15 +17,18 @@ from .._util import listed, warn_user
 from .arrays import check_shape
 from .cells import Cells
 from .frames import FrameSource, count_rows
-from .kinds import Kind, has_levels, kind_words
+from .kinds import Kind, has_levels, is_time, kind_words
 from .levels import (
     LevelNames,
     NumberForm,
     Texts,
+    TimeForm,
     check_numbers_of_levels,
     fitted_levels,
     form_of_numbers,
+    form_of_times,
     numbers_meant,
+    times_meant,
     unknown_levels,
 )
 from .times import MICROSECONDS
@@ -184,10 +187,12 @@ def read_as_fitted(
         cells = _converted(read, kind, wanted)
         if cells is None:
             now = f"{kind_words(kind)} ({source.type_of(position)})"
-            form = None
-            if wanted == "number" and isinstance(read, Texts):
-                form = form_of_numbers(tuple(read.texts[i] for i in read.present()))
-            changed.append(_Changed(source.names[position], kind_words(wanted), now, form))
+            texts: LevelNames = ()
+            if isinstance(read, Texts):
+                texts = tuple(read.texts[place] for place in read.present())
+            form = form_of_numbers(texts) if wanted == "number" and texts else None
+            time = form_of_times(texts) if is_time(wanted) else None
+            changed.append(_Changed(source.names[position], kind_words(wanted), now, form, time))
         elif isinstance(cells, Texts):
             known = fitted.known_levels(column)
             assert known is not None, "text was text in the fit"
@@ -214,6 +219,8 @@ class _Changed(NamedTuple):
     now: str
     form: NumberForm | None
     """How its texts are written as numbers, where numbers were."""
+    time: TimeForm | None
+    """How its texts are read as times, where times were."""
 
 
 def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
@@ -229,6 +236,8 @@ def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
     them, they = ("it", "it") if not others else ("them", "they")
     forms = {other.name: other.form for other in changed if other.form is not None}
     meant = f" {numbers_meant(forms)}" if forms else ""
+    times = {other.name: other.time for other in changed if other.time is not None}
+    meant += f" {times_meant(times)}" if times else ""
     return f"{words}. Convert {them} to the type that {they} had.{meant}"
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._engine import MISSING_LEVEL
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
-from .levels import form_of_many, numbers_meant
+from .levels import form_of_many, form_of_many_times, numbers_meant, times_meant
 from .sparse import SparseTable
 from .sums import weights_of_codes
 from .table import (
@@ -246,7 +246,7 @@ def warn_of_columns(
     """
     for remark in _numbers_as_text(table):
         warnings.warn(remark, TextNumbersWarning, stacklevel=stacklevel)
-    remarks = _identifiers(table)
+    remarks = [*_identifiers(table), *_times_as_text(table)]
     if compares_columns and not (isinstance(scale, str) and scale == "standard"):
         remarks += _dominance(table, _sampled_deviations(table, weight) / units, scale)
     if remarks:
@@ -352,6 +352,20 @@ def _numbers_as_text(table: Table) -> list[str]:
         f"{subject} text that looks like numbers, as {example!r:.60}; every text is a level of "
         f"its own. {numbers_meant(forms)}"
     ]
+
+
+def _times_as_text(table: Table) -> list[str]:
+    """Return a remark if columns hold many texts that are dates or times."""
+    names, quoted, forms = table.feature_names, [], {}
+    for f, known in enumerate(table.levels or ()):
+        if known is not None and (form := form_of_many_times(known)):
+            quoted.append(quoted_column(names, f))
+            forms[names[f] if names else f] = form
+    if not forms:
+        return []
+    which = listed(quoted, "column")
+    subject = f"Column {which} holds" if len(forms) == 1 else f"Columns {which} hold"
+    return [f"{subject} dates or times as text; every text is a level. {times_meant(forms)}"]
 
 
 def _is_enumeration(table: Table, feature: int) -> bool:
