@@ -597,4 +597,5 @@ class TreeClusterer(SavedEstimator, abstract=True):
     def _set_tree(self, tree: ClusterTree, names_given: bool = False) -> None:
         self.tree_ = tree
         self.classes_ = np.asarray(tree.classes)
+        self._is_fitted_in_parts = self._had_label_column = False
         set_columns(self, tree.n_features, tree.feature_names, given=names_given)
