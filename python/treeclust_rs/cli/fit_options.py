@@ -61,8 +61,6 @@ def _check_stream(arguments: argparse.Namespace) -> None:
     ):
         if value_of(arguments, option) == value:
             raise UserError(f"--stream does not go with {option} {value}: {without}.")
-    if arguments.reference is not None:
-        raise UserError("--stream finds the clusters by k-means: leave --reference out.")
     for option in ("--numbers", "--levels"):
         if value_of(arguments, option):
             raise UserError(
@@ -113,8 +111,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "what to cluster",
         "In text files numbers, true and false, dates as 2024-12-31 and times as 2024-12-31 23:59 "
         "are read as such,\nother columns as text, whose different cells are levels. Empty cells "
-        "are missing; except in text also NA,\nN/A, NaN and null. Columns of Parquet files are "
-        "what their types say.",
+        "are missing; except in text also NA,\nN/A, NaN and null. Spaces around cells do not "
+        "count. Columns of Parquet files are\nwhat their types say.",
     )
     columns = group.add_mutually_exclusive_group()
 
@@ -404,9 +402,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_stream(
         work,
-        "for tables larger than memory, with --method exkmc --base-tree none and columns of "
-        "numbers without gaps: read them batch by batch, some dozens of times; up to 100,000 rows "
-        "the model is the same, of more rows k-means sees a sample",
+        "for tables larger than memory, with --method exkmc --base-tree none: read them batch by "
+        "batch, some dozens of times, columns of text files as numbers; up to 100,000 rows, or "
+        "with --reference, the model is the same, of more rows k-means sees a sample",
     )
 
 
@@ -419,7 +417,10 @@ def add_work(parser: argparse.ArgumentParser, jobs: str) -> argparse._ArgumentGr
     work.add_argument("--jobs", type=read.whole_number(1), metavar="N", help=jobs)
     talk = work.add_mutually_exclusive_group()
     talk.add_argument(
-        "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="tell progress even if stderr is not a terminal",
     )
     talk.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     return work

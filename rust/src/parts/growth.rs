@@ -13,16 +13,19 @@ use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::bytes::{Reader, Writer};
+use super::columns::PartColumn;
 use super::gathering::{from_ordered_bits, ordered_bits};
-use super::question::{Open, RoutingNode};
+use super::question::Open;
+use super::routing::{TestNode, read_test, tree_of, write_test};
 use crate::criterion::label_cost::LabelCost;
 use crate::criterion::sums::AdditiveNode;
-use crate::criterion::{ColumnForm, Criterion, CutForm, Gap, OwnGroups};
+use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, OwnGroups};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
-use crate::grow::{LEAF_TIE, Limits};
+use crate::grow::{LEAF_TIE, Limits, test_of, with_all_sides};
 use crate::parallel;
 use crate::search::choose_cut;
+use crate::tree::Test;
 
 const KIND: u8 = b'b';
 /// Smaller bins that a bin is opened into, about.
@@ -96,8 +99,11 @@ struct ColumnBound {
 /// The best cut of a node.
 #[derive(Clone)]
 pub(crate) struct PartCut {
-    pub feature: usize,
-    pub gap: Gap,
+    pub test: Test,
+    /// The side of missing cells.
+    missing_left: bool,
+    /// The largest cell left of the cut and the least right of it.
+    pub beside: [f64; 2],
     pub score: f64,
     left: ExactSums,
     n_left: u64,
@@ -108,7 +114,10 @@ pub(crate) struct Growth {
     pub nodes: Vec<PartNode>,
     limits: Limits,
     criterion: LabelCost<'static>,
-    n_features: usize,
+    /// By column what its bins hold.
+    forms: Vec<ColumnForm>,
+    /// By column its number of levels; 0 for numbers.
+    n_levels: Vec<usize>,
     k: usize,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
@@ -136,9 +145,20 @@ pub(crate) enum Step {
 
 impl Growth {
     /// A tree of one leaf, nothing known of it.
-    pub fn new(n_features: usize, k: usize, limits: Limits, most_values: u64) -> Result<Self> {
+    pub fn new(columns: &[PartColumn], k: usize, limits: Limits, most_values: u64) -> Result<Self> {
         let criterion = LabelCost::new(&[], 0, k, limits.min_samples_leaf)?;
-        Ok(Growth { nodes: vec![], limits, criterion, n_features, k, most_values })
+        let forms = columns.iter().map(PartColumn::form).collect();
+        let n_levels = columns.iter().map(|column| column.n_levels().unwrap_or(0)).collect();
+        Ok(Growth { nodes: vec![], limits, criterion, forms, n_levels, k, most_values })
+    }
+
+    /// Number of labels.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    fn n_features(&self) -> usize {
+        self.forms.len()
     }
 
     /// The question about the root.
@@ -146,18 +166,28 @@ impl Growth {
         Wanted { fills: vec![(0, true)], opens: vec![] }
     }
 
-    /// The tree for routing.
-    pub fn routing(&self) -> Vec<RoutingNode> {
+    /// All nodes, for questions.
+    pub fn routing(&self) -> Vec<TestNode> {
         if self.nodes.is_empty() {
-            return vec![RoutingNode { left: 0, feature: 0, below: 0.0 }];
+            return vec![TestNode::leaf()];
         }
-        let node = |node: &PartNode| match (&node.state, node.left) {
-            (State::Cut(cut), Some(left)) => {
-                RoutingNode { left, feature: cut.feature, below: cut.gap.below }
+        (0..self.nodes.len()).map(|id| self.test_node(id, self.nodes[id].left)).collect()
+    }
+
+    /// The nodes of a tree, in its order.
+    pub fn nodes_of(&self, tree: &Replayed) -> Vec<TestNode> {
+        let left = tree.left.iter().map(|&left| Some(left).filter(|&left| left > 0));
+        tree.nodes.iter().zip(left).map(|(&id, left)| self.test_node(id, left)).collect()
+    }
+
+    /// A node with its left child; a leaf without one.
+    fn test_node(&self, id: usize, left: Option<usize>) -> TestNode {
+        match (self.cut(id), left) {
+            (Some(cut), Some(left)) => {
+                TestNode { test: cut.test.clone(), left, missing_left: cut.missing_left }
             }
-            _ => RoutingNode { left: 0, feature: 0, below: 0.0 },
-        };
-        self.nodes.iter().map(node).collect()
+            _ => TestNode::leaf(),
+        }
     }
 
     fn push(&mut self, parent: Option<usize>, depth: usize, n: u64, totals: ExactSums) -> usize {
@@ -200,7 +230,7 @@ impl Growth {
         for &(small, with_sums) in &asked.fills {
             let Some(parent) = self.nodes[small].parent.filter(|_| with_sums) else { continue };
             let Some(left) = self.nodes[parent].left else { continue };
-            let of_parent = self.nodes[parent].bins(self.n_features, self.k)?;
+            let of_parent = self.nodes[parent].bins(self.n_features(), self.k)?;
             let Some(of_parent) = of_parent else { continue };
             self.nodes[parent].bins = vec![];
             let large = left + left + 1 - small;
@@ -231,7 +261,8 @@ impl Growth {
                 continue;
             };
             let Some(bins) = opened.get(&feature) else { continue };
-            columns[feature] = bound(&self.criterion, node, feature, bins, self.k).0;
+            let form = self.forms[feature];
+            columns[feature] = bound(&self.criterion, node, feature, bins, form).0;
         }
         Ok(())
     }
@@ -249,9 +280,9 @@ impl Growth {
 
     /// Bounds a node's cuts by its rows in bins.
     fn judge(&mut self, id: usize, columns: Vec<Bins>) {
-        let (criterion, k, node) = (&self.criterion, self.k, &self.nodes[id].node);
+        let (criterion, forms, node) = (&self.criterion, &self.forms, &self.nodes[id].node);
         let bounds = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
-            bound(criterion, node, feature, bins, k).0
+            bound(criterion, node, feature, bins, forms[feature]).0
         });
         let upper = bounds.iter().map(|column| column.upper).fold(f64::NEG_INFINITY, f64::max);
         let has_cut = upper > criterion.scale(node).floor;
@@ -273,7 +304,7 @@ impl Growth {
             _ => return Ok(()),
         };
         let filled = match is_new {
-            true => self.nodes[open.node].bins(self.n_features, k)?,
+            true => self.nodes[open.node].bins(self.n_features(), k)?,
             false => None,
         };
         let State::Judged { opened, .. } = &mut self.nodes[open.node].state else { return Ok(()) };
@@ -300,7 +331,7 @@ impl Growth {
     /// Which bins of a judged node must be opened before its cut is known, with their rows; decides the cut if none.
     fn open(&mut self, id: usize) -> Result<Vec<(u64, Open)>> {
         let (criterion, k) = (&self.criterion, self.k);
-        let Some(filled) = self.nodes[id].bins(self.n_features, k)? else { return Ok(vec![]) };
+        let Some(filled) = self.nodes[id].bins(self.n_features(), k)? else { return Ok(vec![]) };
         let PartNode { node, state: State::Judged { columns, opened }, .. } = &self.nodes[id]
         else {
             return Ok(vec![]);
@@ -315,7 +346,7 @@ impl Growth {
                 continue;
             }
             let bins = bins(feature);
-            let (_, inside) = bound(criterion, node, feature, bins, k);
+            let (_, inside) = bound(criterion, node, feature, bins, self.forms[feature]);
             for (bin, &bound) in inside.iter().enumerate() {
                 if bound > f64::NEG_INFINITY && bound >= floor {
                     let (low, high) = (bins.low[bin], bins.high[bin]);
@@ -331,26 +362,41 @@ impl Growth {
             .filter(|&f| columns[f].edge > f64::NEG_INFINITY && columns[f].edge >= floor)
             .collect();
         let scores: Vec<f64> = features.iter().map(|&f| columns[f].edge).collect();
-        let groups: Vec<OwnGroups> = features.iter().map(|&f| own_groups(bins(f), k)).collect();
+        let groups: Vec<OwnGroups> =
+            features.iter().map(|&f| own_groups(bins(f), k, self.forms[f])).collect();
         let found =
             choose_cut(criterion, node, &features, &scores, 1, |i| Cow::Borrowed(&groups[i]))?;
         let state = match found {
             None => State::Closed,
             Some(best) => {
-                let CutForm::Range { upper: gap, .. } = best.cut.form else {
-                    return Err(Error::Internal("a cut of another form.".into()));
-                };
                 let bins = bins(best.feature);
-                let is_left = |&bin: &usize| bins.count[bin] > 0 && bins.high[bin] <= gap.below;
-                let last = (0..bins.count.len()).filter(is_left).max().map_or(0, |bin| bin + 1);
+                let form = self.forms[best.feature];
+                let is_left = |&bin: &usize| {
+                    let (low, high) = ends_of(bins, bin, form);
+                    bins.count[bin] > 0 && best.cut.side(low, high) == Some(true)
+                };
+                let left_bins: Vec<usize> = (0..bins.count.len()).filter(is_left).collect();
                 let mut left = ExactSums::new(k);
                 if let Some(sums) = &bins.sums {
-                    (0..last).for_each(|bin| {
+                    left_bins.iter().for_each(|bin| {
                         left.merge(&ExactSums::gather(&[(sums, bin * k..(bin + 1) * k)]));
                     });
                 }
-                let n_left = bins.count[..last].iter().sum();
-                State::Cut(PartCut { feature: best.feature, gap, score: best.score, left, n_left })
+                let n_left: u64 = left_bins.iter().map(|&bin| bins.count[bin]).sum();
+                let n_right = self.nodes[id].n - n_left;
+                let n_rows = [n_left, n_right].map(|n| n as usize);
+                let n_levels = self.n_levels[best.feature];
+                let cut = with_all_sides(best.cut, n_rows, n_levels, |code| {
+                    bins.count.get(code).is_some_and(|&count| count > 0)
+                });
+                State::Cut(PartCut {
+                    test: test_of(best.feature, cut),
+                    missing_left: cut.missing_left == Some(true),
+                    beside: beside(&cut),
+                    score: best.score,
+                    left,
+                    n_left,
+                })
             }
         };
         let node = &mut self.nodes[id];
@@ -542,8 +588,10 @@ impl Growth {
                 }
                 State::Cut(cut) => {
                     writer.u8(2);
-                    writer.len(cut.feature);
-                    writer.numbers(&[cut.gap.below, cut.gap.above, cut.score]);
+                    write_test(writer, &cut.test);
+                    writer.u8(cut.missing_left.into());
+                    writer.numbers(&cut.beside);
+                    writer.f64(cut.score);
                     writer.sums(&cut.left, 0..k);
                     writer.u64(cut.n_left);
                 }
@@ -557,7 +605,7 @@ impl Growth {
     /// # Errors
     /// [`Error::Value`] if the bytes are no such tree.
     pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
-        let (d, k) = (self.n_features, self.k);
+        let (d, k) = (self.n_features(), self.k);
         let n_nodes = reader.len(41)?;
         for id in 0..n_nodes {
             let (depth, n) = (reader.index()?, reader.u64()?);
@@ -582,51 +630,82 @@ impl Growth {
                     }
                 }
                 2 => {
-                    let feature = reader.index()?;
-                    let (gap, score) =
-                        (Gap { below: reader.f64()?, above: reader.f64()? }, reader.f64()?);
+                    let (test, missing_left) = (read_test(reader)?, reader.flag()?);
+                    let (beside, score) = ([reader.f64()?, reader.f64()?], reader.f64()?);
                     let (left, n_left) = (reader.new_sums(k)?, reader.u64()?);
-                    if feature >= d || n_left > n {
+                    if test == Test::Leaf || n_left > n {
                         return Err(reader.broken());
                     }
                     self.nodes[id].state =
-                        State::Cut(PartCut { feature, gap, score, left, n_left });
+                        State::Cut(PartCut { test, missing_left, beside, score, left, n_left });
                 }
                 3 => self.nodes[id].state = State::Closed,
                 _ => return Err(reader.broken()),
             }
             self.nodes[id].left = left;
         }
+        tree_of(&self.routing(), d).map_err(|_| reader.broken())?;
         Ok(())
     }
 
     fn set_opened(&mut self, id: usize, feature: usize, bins: Bins) -> Option<()> {
-        let (criterion, k) = (&self.criterion, self.k);
         let PartNode { node, state: State::Judged { columns, opened }, .. } = &mut self.nodes[id]
         else {
             return None;
         };
-        *columns.get_mut(feature)? = bound(criterion, node, feature, &bins, k).0;
+        let form = *self.forms.get(feature)?;
+        *columns.get_mut(feature)? = bound(&self.criterion, node, feature, &bins, form).0;
         opened.insert(feature, bins);
         Some(())
     }
 }
 
+/// The values beside a cut of a range.
+fn beside(cut: &Cut) -> [f64; 2] {
+    match cut.form {
+        CutForm::Range { upper: gap, .. } => [gap.below, gap.above],
+        _ => [f64::NAN; 2],
+    }
+}
+
+/// The least and the largest cell of a bin; NaN of missing cells.
+fn ends_of(bins: &Bins, bin: usize, form: ColumnForm) -> (f64, f64) {
+    match form.has_missing && bin + 1 == bins.count.len() {
+        true => (f64::NAN, f64::NAN),
+        false => (bins.low[bin], bins.high[bin]),
+    }
+}
+
 /// The bins as the criterion reads them.
-fn own_groups(bins: &Bins, k: usize) -> OwnGroups {
+fn own_groups(bins: &Bins, k: usize, form: ColumnForm) -> OwnGroups {
     let n = bins.count.len();
     let none = ExactSums::new(k);
+    // Of values the sums up to each bin are read; of levels and missing cells those of the bins.
+    let n_unread = match form {
+        ColumnForm { is_levels: true, .. } => 0,
+        ColumnForm { has_missing: true, .. } => n.saturating_sub(1),
+        _ => n,
+    };
+    let read = |sums: &ExactSums, place: usize| match place < n_unread * k {
+        true => 0.0,
+        false => sums.rounded(place),
+    };
+    let rounded = match &bins.sums {
+        Some(sums) => (0..n * k).map(|place| read(sums, place)).collect(),
+        None => vec![0.0; n * k],
+    };
     let exact = bins.sums.as_ref().map(|sums| {
         let mut sums = ExactSums::gather(&[(&none, 0..k), (sums, 0..n * k)]);
         sums.accumulate(k);
         sums
     });
+    let (low, high) = (0..n).map(|bin| ends_of(bins, bin, form)).unzip();
     OwnGroups {
         count: bins.count.iter().map(|&count| count as u32).collect(),
-        sums: vec![0.0; n * k], // the exact ones are read
-        low: bins.low.clone(),
-        high: bins.high.clone(),
-        form: ColumnForm::default(),
+        sums: rounded,
+        low,
+        high,
+        form,
         exact,
     }
 }
@@ -637,9 +716,9 @@ fn bound(
     node: &AdditiveNode,
     feature: usize,
     bins: &Bins,
-    k: usize,
+    form: ColumnForm,
 ) -> (ColumnBound, Vec<f64>) {
-    let groups = own_groups(bins, k);
+    let groups = own_groups(bins, bins.width, form);
     let mut inside = vec![0.0; bins.count.len()];
     let edge = criterion.bounds(node, groups.view(feature), &mut inside);
     let upper = inside.iter().copied().fold(edge, f64::max);
