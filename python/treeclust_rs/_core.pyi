@@ -406,8 +406,9 @@ class PartsFit:
         n_features: int,
         n_clusters: int,
         centers: _Floats | None,
-        scale: _Floats | None,
+        scale: _Floats | str,
         *,
+        manhattan: bool,
         max_leaves: int,
         max_depth: int | None,
         min_samples_leaf: int,
@@ -462,7 +463,9 @@ class PartsTree(_FittedNodes):
     @property
     def leaves(self) -> _Ints: ...
     @property
-    def means(self) -> tuple[_Floats, _Floats, _Floats, _Floats]: ...
+    def means(self) -> tuple[_Floats, _Floats, _Floats, _Floats] | None: ...
+    @property
+    def medians(self) -> tuple[_Floats, float] | None: ...
 
 def search_tree(
     rows: _Rows,

@@ -230,8 +230,7 @@ class Fit:
     Parameters
     ----------
     model : ExKMC
-        With ``base_tree=None``, ``cuts="threshold"`` and ``criterion="kmeans"``. `reference`:
-        centers, as an array (n_clusters x n_features) or a fitted estimator with
+        With ``base_tree=None`` and ``cuts="threshold"``. `reference`: centers, as an array (n_clusters x n_features) or a fitted estimator with
         ``cluster_centers_``; a row belongs to the nearest. None: k-means (scikit-learn's, ten
         starts) of up to 100,000 rows, one of each of as many runs of rows, finds them; of more rows
         than that they then move to the means of their clusters, up to three times. `scale` may be
@@ -288,13 +287,14 @@ class Fit:
         limits.check(k, centers is None and model.n_clusters is None)
         most = limits.max_leaves
         asked = {"names": table.feature_names, "estimator": type(model).__name__}
-        scale = None if model.scale == "standard" else self._given_scale(model.scale)
+        scale = model.scale if isinstance(model.scale, str) else self._given_scale(model.scale)
         self._core = _engine.PartsFit(
             json.dumps(asked).encode(),
             d,
             k,
             centers,
             scale,
+            manhattan=model.criterion == "kmedians",
             max_leaves=0 if most is None else _NO_LIMIT if most == math.inf else int(most),
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
@@ -347,6 +347,7 @@ class Fit:
         reference = make_reference(
             data,
             ReferenceInput(),
+            criterion=model.criterion,
             n_clusters=model.n_clusters,
             random_state=model.random_state,
             estimator_name=type(model).__name__,
@@ -464,7 +465,9 @@ class Fit:
             model._lost_advice,
             stacklevel=2,
         )
-        means = LeafMeans(found.leaves, _engine.GroupMeans(*found.means), found.scale)
+        means = None
+        if found.means is not None:
+            means = LeafMeans(found.leaves, _engine.GroupMeans(*found.means), found.scale)
         training = TrainingState(None, means, found.centers)
         model._set_tree(tree, False)
         model.scale_ = found.scale
@@ -473,6 +476,8 @@ class Fit:
         model.__dict__.pop("reference_labels_", None)
         model._is_fitted_in_parts = True
         model._set_training(training)
+        if found.medians is not None:
+            model.cluster_centers_, model.inertia_ = found.medians
         _warn_of_sample(found.cost_of_sample, found.minimum)
         if (tell := self._tell()) is not None:
             tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")
@@ -531,10 +536,8 @@ def _centers_of(model: Any) -> FloatArray | None:
         )
     model._validate_params()
     problems = [
-        (model.criterion != "kmeans", 'criterion="kmeans"'),
         (model.cuts != "threshold", 'cuts="threshold"'),
         (model.base_tree is not None, "base_tree=None"),
-        (isinstance(model.scale, str) and model.scale == "robust", 'scale="standard" or units'),
     ]
     wanted = [words for is_wrong, words in problems if is_wrong]
     if wanted:

@@ -6,7 +6,7 @@ use super::fit::{
     Base, Columns, KIND, MAX_BINS, PartsFit, PartsSettings, Phase, ReferenceRule, ScaleRule,
 };
 use super::growth::{Growth, Step};
-use super::question::Geometry;
+use super::question::{Geometry, read_metric, write_metric};
 use crate::costs::Units;
 use crate::error::{Error, Result};
 use crate::grow::Limits;
@@ -31,6 +31,12 @@ impl PartsFit {
             Phase::Rows { ends } => {
                 writer.u8(1);
                 ends.iter().for_each(|ends| writer.f64s(ends));
+            }
+            Phase::Quartiles { columns, shift, ranks } => {
+                writer.u8(8);
+                write_columns(&mut writer, columns);
+                writer.numbers(shift);
+                ranks.write(&mut writer);
             }
             Phase::Mean { columns, shift } => {
                 writer.u8(2);
@@ -58,6 +64,12 @@ impl PartsFit {
                 writer.u8(4);
                 write_base(&mut writer, base);
                 growth.write(&mut writer);
+            }
+            Phase::Medians { base, growth, ranks, .. } => {
+                writer.u8(9);
+                write_base(&mut writer, base);
+                growth.write(&mut writer);
+                ranks.write(&mut writer);
             }
             Phase::Leaves { base, growth, groups, .. } => {
                 writer.u8(5);
@@ -107,9 +119,15 @@ impl PartsFit {
                 let (shift, scale) = (reader.numbers(d)?, reader.numbers(d)?);
                 Phase::Reference { columns, units: Units { shift, scale } }
             }
-            7 => Phase::Lloyd { base: read_base(&mut reader, d)?, pass: reader.u64()? },
-            4 | 5 => {
-                let base = read_base(&mut reader, d)?;
+            7 => Phase::Lloyd { base: fit.read_base(&mut reader)?, pass: reader.u64()? },
+            8 => {
+                let (columns, shift) = (read_columns(&mut reader, d)?, reader.numbers(d)?);
+                let mut ranks = fit.quartiles();
+                ranks.read(&mut reader)?;
+                Phase::Quartiles { columns, shift, ranks }
+            }
+            4 | 5 | 9 => {
+                let base = fit.read_base(&mut reader)?;
                 let mut growth = fit.growth(base.geometry.k())?;
                 growth.read(&mut reader)?;
                 let step = match growth.nodes.is_empty() {
@@ -128,6 +146,12 @@ impl PartsFit {
                         groups.points = points;
                         Phase::Leaves { base, growth, tree, groups }
                     }
+                    (9, Step::Done(tree)) => {
+                        let groups = fit.groups(&growth, &tree, &base.own);
+                        let mut ranks = fit.medians(base.geometry.k());
+                        ranks.read(&mut reader)?;
+                        Phase::Medians { base, growth, tree, groups, ranks }
+                    }
                     _ => return Err(reader.broken()),
                 }
             }
@@ -139,7 +163,7 @@ impl PartsFit {
 }
 
 pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
-    let PartsSettings { n_features, names, reference, scale, limits, bins } = settings;
+    let PartsSettings { n_features, names, reference, metric, scale, limits, bins } = settings;
     writer.len(*n_features);
     writer.bytes(names);
     match reference {
@@ -152,8 +176,10 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
             writer.len(*n_clusters);
         }
     }
+    write_metric(writer, *metric);
     match scale {
         ScaleRule::Standard => writer.u8(0),
+        ScaleRule::Robust => writer.u8(2),
         ScaleRule::Given(scale) => {
             writer.u8(1);
             writer.numbers(scale);
@@ -174,8 +200,10 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
         1 => ReferenceRule::Sample { n_clusters: reader.index()? },
         _ => return Err(reader.broken()),
     };
+    let metric = read_metric(reader)?;
     let scale = match reader.u8()? {
         0 => ScaleRule::Standard,
+        2 => ScaleRule::Robust,
         1 => ScaleRule::Given(reader.numbers(n_features)?),
         _ => return Err(reader.broken()),
     };
@@ -192,7 +220,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     if !is_sound {
         return Err(reader.broken());
     }
-    Ok(PartsSettings { n_features, names, reference, scale, limits, bins })
+    Ok(PartsSettings { n_features, names, reference, metric, scale, limits, bins })
 }
 
 /// Whether numbers are points of so many columns.
@@ -203,6 +231,7 @@ fn are_points(numbers: &[f64], n_features: usize) -> bool {
 fn write_columns(writer: &mut Writer, columns: &Columns) {
     columns.ends.iter().for_each(|ends| writer.f64s(ends));
     writer.f64s(&columns.rows);
+    writer.f64s(&columns.spreads);
 }
 
 fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
@@ -214,11 +243,11 @@ fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
 }
 
 fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
-    let (ends, rows) = (read_ends(reader, d)?, reader.f64s()?);
-    if !rows.len().is_multiple_of(d + 1) {
+    let (ends, rows, spreads) = (read_ends(reader, d)?, reader.f64s()?, reader.f64s()?);
+    if !rows.len().is_multiple_of(d + 1) || ![0, d].contains(&spreads.len()) {
         return Err(reader.broken());
     }
-    Ok(Columns { ends, rows })
+    Ok(Columns { ends, rows, spreads })
 }
 
 fn write_base(writer: &mut Writer, base: &Base) {
@@ -230,15 +259,18 @@ fn write_base(writer: &mut Writer, base: &Base) {
     base.ends.iter().for_each(|ends| writer.f64s(ends));
 }
 
-fn read_base(reader: &mut Reader<'_>, d: usize) -> Result<Base> {
-    let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
-    let (centers, own) = (reader.f64s()?, reader.f64s()?);
-    let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
-    let (inertia, cost_of_sample) = (cost()?, cost()?);
-    let ends = read_ends(reader, d)?;
-    if !are_points(&centers, d) || own.len() != centers.len() {
-        return Err(reader.broken());
+impl PartsFit {
+    fn read_base(&self, reader: &mut Reader<'_>) -> Result<Base> {
+        let d = self.settings.n_features;
+        let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
+        let (centers, own) = (reader.f64s()?, reader.f64s()?);
+        let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
+        let (inertia, cost_of_sample) = (cost()?, cost()?);
+        let ends = read_ends(reader, d)?;
+        if !are_points(&centers, d) || own.len() != centers.len() {
+            return Err(reader.broken());
+        }
+        let geometry = Geometry { units, centers, metric: self.settings.metric };
+        Ok(Base { geometry, own, inertia, cost_of_sample, ends })
     }
-    let geometry = Geometry { units, centers };
-    Ok(Base { geometry, own, inertia, cost_of_sample, ends })
 }

@@ -7,10 +7,13 @@ use super::bytes::Writer;
 use super::checkpoint::write_settings;
 use super::gathering::mix;
 use super::growth::{Growth, Replayed, Step, Wanted};
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode, RowGroups};
+use super::quantiles::{Ranks, Wanted as Order};
+use super::question::{
+    Ask, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RoutingNode, RowGroups,
+};
 use super::result::{Groups, PartsResult, check_distances, routing};
 use crate::binner::bin_ends;
-use crate::costs::Units;
+use crate::costs::{Metric, Units};
 use crate::error::{Error, Result};
 use crate::grow::Limits;
 
@@ -39,6 +42,8 @@ pub enum ScaleRule {
     Given(Vec<f64>),
     /// The standard deviations.
     Standard,
+    /// The interquartile ranges, as standard deviations of normal columns; where they are 0 the standard deviations.
+    Robust,
 }
 
 /// The clusters that the tree explains.
@@ -62,6 +67,8 @@ pub struct PartsSettings {
     pub names: Vec<u8>,
     /// The clusters.
     pub reference: ReferenceRule,
+    /// How rows are compared with centers.
+    pub metric: Metric,
     /// Units of the columns.
     pub scale: ScaleRule,
     /// Limits of growth; `max_leaves` 0: one for each cluster.
@@ -113,13 +120,24 @@ pub(super) struct Columns {
     pub ends: Vec<Vec<f64>>,
     /// [`ReferenceRows::rows`]; empty if the reference is given.
     pub rows: Vec<f64>,
+    /// Units by quartiles, NaN where these tell none; empty if they are not asked for.
+    pub spreads: Vec<f64>,
 }
+
+/// A tree of one leaf.
+const LEAF: RoutingNode = RoutingNode { left: 0, feature: 0, below: 0.0 };
 
 /// How far a fit is.
 pub(super) enum Phase {
     Sample,
     Rows {
         ends: Vec<Vec<f64>>,
+    },
+    /// Quartiles of the columns.
+    Quartiles {
+        columns: Columns,
+        shift: Vec<f64>,
+        ranks: Ranks,
     },
     Mean {
         columns: Columns,
@@ -144,6 +162,14 @@ pub(super) enum Phase {
         base: Base,
         growth: Growth,
         wanted: Wanted,
+    },
+    /// Medians of the tree's clusters.
+    Medians {
+        base: Base,
+        growth: Growth,
+        tree: Replayed,
+        groups: Groups,
+        ranks: Ranks,
     },
     Leaves {
         base: Base,
@@ -232,6 +258,11 @@ impl PartsFit {
                 places.dedup();
                 Ask::Rows { starts, places }
             }
+            Phase::Quartiles { columns, ranks, .. } => Ask::Ranks(RanksAsk {
+                nodes: vec![LEAF],
+                groups: vec![0],
+                opens: ranks.opens(&columns.ends),
+            }),
             Phase::Mean { shift, .. } => {
                 Ask::Moments { shift: shift.clone(), mean: vec![0.0; d], power: 1 }
             }
@@ -241,7 +272,7 @@ impl PartsFit {
             Phase::Reference { .. } => return None,
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
-                nodes: vec![RoutingNode { left: 0, feature: 0, below: 0.0 }],
+                nodes: vec![LEAF],
                 groups: RowGroups::Nearest,
                 points: base.own.clone(),
             }),
@@ -251,6 +282,11 @@ impl PartsFit {
                 nodes: growth.routing(),
                 fills: wanted.fills.clone(),
                 opens: wanted.opens.clone(),
+            }),
+            Phase::Medians { base, growth, tree, groups, ranks } => Ask::Ranks(RanksAsk {
+                nodes: routing(growth, tree),
+                groups: groups.of_node.clone(),
+                opens: ranks.opens(&base.ends),
             }),
             Phase::Leaves { base, growth, tree, groups } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
@@ -286,15 +322,16 @@ impl PartsFit {
             return Err(Error::Value("The fit wants no clusters.".into()));
         };
         let base = Base {
-            geometry: Geometry { units, centers: in_units },
+            geometry: Geometry { units, centers: in_units, metric: self.settings.metric },
             own,
             inertia,
             cost_of_sample: None,
             ends: columns.ends,
         };
-        self.phase = match self.n_rows() <= REFERENCE_ROWS {
-            true => self.grow(base)?,
-            false => Phase::Lloyd { base, pass: 0 },
+        let moves = self.settings.metric == Metric::SquaredEuclidean;
+        self.phase = match self.n_rows() > REFERENCE_ROWS && moves {
+            false => self.grow(base)?,
+            true => Phase::Lloyd { base, pass: 0 },
         };
         Ok(())
     }
@@ -407,10 +444,32 @@ impl PartsFit {
                 let shift: Vec<f64> = (0..self.settings.n_features).map(middle).collect();
                 let places = self.reference_places();
                 let rows = places.iter().flat_map(|place| rows[place].iter().copied()).collect();
-                let columns = Columns { ends, rows };
+                let columns = Columns { ends, rows, spreads: vec![] };
                 match &self.settings.scale {
+                    ScaleRule::Robust => {
+                        let ranks = self.quartiles();
+                        Ok(Phase::Quartiles { columns, shift, ranks })
+                    }
                     ScaleRule::Standard => Ok(Phase::Mean { columns, shift }),
                     ScaleRule::Given(scale) => self.start(columns, shift, scale.clone()),
+                }
+            }
+            (
+                Phase::Quartiles { mut columns, shift, mut ranks },
+                Body::Ranks { weighted, opened },
+            ) => {
+                let asked = ranks.opens(&columns.ends);
+                ranks.tell(&asked, weighted, opened);
+                if !ranks.opens(&columns.ends).is_empty() {
+                    return Ok(Phase::Quartiles { columns, shift, ranks });
+                }
+                columns.spreads = ranks.spreads();
+                match columns.spreads.iter().any(|spread| spread.is_nan()) {
+                    true => Ok(Phase::Mean { columns, shift }),
+                    false => {
+                        let scale = columns.spreads.clone();
+                        self.start(columns, shift, scale)
+                    }
                 }
             }
             (Phase::Mean { columns, shift }, Body::Moments { sums, .. }) => {
@@ -422,6 +481,9 @@ impl PartsFit {
                 let total = sums.rounded(0);
                 let scale = largest.iter().enumerate().map(|(f, &largest)| {
                     match sums.rounded(1 + f) / total {
+                        _ if columns.spreads.get(f).is_some_and(|spread| !spread.is_nan()) => {
+                            Ok(columns.spreads[f])
+                        }
                         variance if variance > 0.0 && variance.is_finite() => Ok(variance.sqrt()),
                         _ if largest == 0.0 => Ok(1.0),
                         _ => Err(Error::Value(format!(
@@ -439,11 +501,24 @@ impl PartsFit {
                 growth.tell(&wanted, fills, opened)?;
                 Ok(match growth.step()? {
                     Step::Ask(wanted) => Phase::Grow { base, growth, wanted },
-                    Step::Done(tree) => {
-                        let groups = self.groups(&growth, &tree, &base.own);
-                        Phase::Leaves { base, growth, tree, groups }
-                    }
+                    Step::Done(tree) => self.describe(base, growth, tree),
                 })
+            }
+            (
+                Phase::Medians { base, growth, tree, mut groups, mut ranks },
+                Body::Ranks { weighted, opened },
+            ) => {
+                let asked = ranks.opens(&base.ends);
+                ranks.tell(&asked, weighted, opened);
+                if !ranks.opens(&base.ends).is_empty() {
+                    return Ok(Phase::Medians { base, growth, tree, groups, ranks });
+                }
+                for (point, median) in groups.points.iter_mut().zip(ranks.medians()) {
+                    if !median.is_nan() {
+                        *point = median;
+                    }
+                }
+                Ok(Phase::Leaves { base, growth, tree, groups })
             }
             (Phase::Leaves { base, growth, tree, groups }, Body::Leaves(leaves)) => {
                 self.finish(base, growth, tree, groups, &leaves)
@@ -470,7 +545,8 @@ impl PartsFit {
             return Ok(Phase::Reference { columns, units });
         };
         let own = own.clone();
-        let geometry = Geometry { centers: in_units(&own, &units), units };
+        let metric = self.settings.metric;
+        let geometry = Geometry { centers: in_units(&own, &units), units, metric };
         let ends = columns.ends;
         self.grow(Base { geometry, own, inertia: None, cost_of_sample: None, ends })
     }
@@ -478,6 +554,30 @@ impl PartsFit {
     fn grow(&self, base: Base) -> Result<Phase> {
         let growth = self.growth(base.geometry.k())?;
         Ok(Phase::Grow { base, growth, wanted: Growth::first() })
+    }
+
+    /// The search for the quartiles of all rows.
+    pub(super) fn quartiles(&self) -> Ranks {
+        let PartsSettings { n_features, bins, .. } = self.settings;
+        Ranks::new(Order::Quartiles, 1, n_features, bins.1)
+    }
+
+    /// The search for the medians of clusters.
+    pub(super) fn medians(&self, k: usize) -> Ranks {
+        let PartsSettings { n_features, bins, .. } = self.settings;
+        Ranks::new(Order::Median, k, n_features, bins.1)
+    }
+
+    /// The tree is grown: what is asked of its leaves.
+    pub(super) fn describe(&self, base: Base, growth: Growth, tree: Replayed) -> Phase {
+        let groups = self.groups(&growth, &tree, &base.own);
+        match self.settings.metric {
+            Metric::SquaredEuclidean => Phase::Leaves { base, growth, tree, groups },
+            Metric::Manhattan => {
+                let ranks = self.medians(base.geometry.k());
+                Phase::Medians { base, growth, tree, groups, ranks }
+            }
+        }
     }
 
     /// A tree without nodes.

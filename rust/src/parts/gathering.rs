@@ -6,6 +6,7 @@ use std::sync::Arc;
 use ndarray::ArrayView1;
 
 use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow};
+use super::quantiles::add_ranks;
 use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
@@ -30,6 +31,7 @@ enum Gathered {
     Sample(BinaryHeap<Drawn>),
     Rows(BTreeMap<u64, Vec<f64>>),
     Moments { weight: ExactRows, sums: Vec<ExactRows>, largest: Vec<f64> },
+    Ranks { weighted: bool, opened: Vec<GatheredBins> },
     Grow { binners: Vec<Binner>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
     Leaves(Box<GatheredLeaves>),
 }
@@ -73,7 +75,7 @@ impl Ord for Drawn {
 }
 
 /// [`Bins`] on their way.
-struct GatheredBins {
+pub(super) struct GatheredBins {
     bins: Bins,
     sums: Option<ExactRows>,
     /// By value, in an order of bits that is that of the values: rows and sums.
@@ -89,8 +91,16 @@ impl GatheredBins {
         }
     }
 
+    /// Bins of an opened range.
+    fn of_open(open: &Open, width: usize) -> Self {
+        match &open.ends {
+            Some(ends) => GatheredBins::new(ends.len() + 1, true, false, width),
+            None => GatheredBins::new(0, true, true, width),
+        }
+    }
+
     #[inline]
-    fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
+    pub fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
         self.bins.count[bin] += 1;
         self.bins.low[bin] = self.bins.low[bin].min(x);
         self.bins.high[bin] = self.bins.high[bin].max(x);
@@ -99,7 +109,7 @@ impl GatheredBins {
         }
     }
 
-    fn add_value(&mut self, x: f64, sums: &[f64]) {
+    pub fn add_value(&mut self, x: f64, sums: &[f64]) {
         let new = || (x, 0, ExactSums::new(sums.len()));
         let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
         *count += 1;
@@ -179,7 +189,7 @@ fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
 }
 
 /// The leaf of every row.
-fn route(table: &Table<'_>, nodes: &[RoutingNode]) -> Vec<u32> {
+pub(super) fn route(table: &Table<'_>, nodes: &[RoutingNode]) -> Vec<u32> {
     let n = table.n_samples();
     let mut leaves: Vec<u32> = memory::zeros(n, "the leaves of the rows");
     let columns: Vec<_> = (0..table.n_features()).map(|f| table.column(f).as_f64()).collect();
@@ -213,6 +223,10 @@ impl Gathering {
                 sums: (0..d).map(|_| rows(1, 1)).collect(),
                 largest: vec![0.0; d],
             },
+            Ask::Ranks(ask) => Gathered::Ranks {
+                weighted: false,
+                opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, 1)).collect(),
+            },
             Ask::Grow(ask) => {
                 let k = ask.geometry.k();
                 let fill = |&(_, with_sums): &(usize, bool)| {
@@ -220,14 +234,10 @@ impl Gathering {
                         |ends: &Vec<f64>| GatheredBins::new(ends.len(), with_sums, false, k);
                     ask.ends.iter().map(column).collect()
                 };
-                let open = |ends: &Option<Vec<f64>>| match ends {
-                    Some(ends) => GatheredBins::new(ends.len() + 1, true, false, k),
-                    None => GatheredBins::new(0, true, true, k),
-                };
                 Gathered::Grow {
                     binners: ask.ends.iter().map(|ends| Binner::new(ends)).collect(),
                     fills: ask.fills.iter().map(fill).collect(),
-                    opened: ask.opens.iter().map(|asked| open(&asked.ends)).collect(),
+                    opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, k)).collect(),
                 }
             }
             Ask::Leaves(ask) => {
@@ -313,6 +323,10 @@ impl Gathering {
                     }
                 });
             }
+            (Ask::Ranks(ask), Gathered::Ranks { weighted, opened }) => {
+                *weighted |= weights.is_some();
+                add_ranks(ask, table, weights, opened);
+            }
             (Ask::Grow(ask), Gathered::Grow { binners, fills, opened }) => {
                 GrowPart { ask, table, weights }.add(binners, fills, opened)?;
             }
@@ -342,6 +356,9 @@ impl Gathering {
                 let pieces: Vec<_> = all.iter().map(|sum| (sum, 0..1)).collect();
                 Body::Moments { sums: ExactSums::gather(&pieces), largest }
             }
+            Gathered::Ranks { weighted, opened } => {
+                Body::Ranks { weighted, opened: parallel::map(opened, GatheredBins::finish) }
+            }
             Gathered::Grow { fills, opened, .. } => {
                 let finish = |bins: Vec<GatheredBins>| parallel::map(bins, GatheredBins::finish);
                 Body::Grow {
@@ -367,8 +384,8 @@ fn costs(
     table: &Table<'_>,
     weights: Option<&[f64]>,
 ) -> Result<ExactLabelCosts> {
-    let Geometry { units, centers } = geometry;
-    exact_label_costs(table, units, centers, Metric::SquaredEuclidean, &[], weights)
+    let Geometry { units, centers, metric } = geometry;
+    exact_label_costs(table, units, centers, *metric, &[], weights)
 }
 
 /// Rows of a part and what is asked of them.
@@ -477,7 +494,7 @@ impl GrowPart<'_, '_> {
 }
 
 /// Which of the ranges of a column, ascending, a cell lies in.
-fn opened_at(run: &[Open], x: f64) -> Option<usize> {
+pub(super) fn opened_at(run: &[Open], x: f64) -> Option<usize> {
     let i = run.partition_point(|open| open.high < x);
     run.get(i).filter(|open| open.low <= x).map(|_| i)
 }
@@ -506,7 +523,7 @@ fn add_leaves(
         RowGroups::Nearest => nearest,
     };
     let all: Vec<u32> = (0..n as u32).collect();
-    let d = table.n_features();
+    let (d, metric) = (table.n_features(), ask.geometry.metric);
     parallel::map(sums.moments.iter_mut().enumerate(), |(feature, moments)| {
         let cells = cells_of(table, feature, &all);
         let scale = ask.geometry.units.scale[feature];
@@ -514,7 +531,10 @@ fn add_leaves(
             let point = ask.points[groups[row] as usize * d + feature];
             let difference = (cells[row] - point) / scale;
             let weighted = weight(row) * difference;
-            [weighted, weighted * difference]
+            match metric {
+                Metric::SquaredEuclidean => [weighted, weighted * difference],
+                Metric::Manhattan => [weighted.abs(), 0.0],
+            }
         });
     });
     Ok(())

@@ -26,7 +26,7 @@ use crate::search::choose_cut;
 
 const KIND: u8 = b'b';
 /// Smaller bins that a bin is opened into, about.
-const SMALLER_BINS: usize = 256;
+pub(super) const SMALLER_BINS: usize = 256;
 /// As many bins with the most rows that are always opened to values have the rows that are in one round: a round less
 /// for large nodes, as many bytes as a few columns of a node.
 const MORE_VALUES: u64 = 6;
@@ -281,19 +281,7 @@ impl Growth {
             opened.insert(open.feature, columns.swap_remove(open.feature));
         }
         let Some(bins) = opened.get_mut(&open.feature) else { return Ok(()) };
-        let is_it = |&bin: &usize| bins.low[bin] == open.low && bins.high[bin] == open.high;
-        let Some(bin) = (0..bins.count.len()).find(is_it) else { return Ok(()) };
-        let (Some(sums), Some(inside)) = (&bins.sums, &smaller.sums) else { return Ok(()) };
-        let n = bins.count.len();
-        let sums = ExactSums::gather(&[
-            (sums, 0..bin * k),
-            (inside, 0..inside.len()),
-            (sums, (bin + 1) * k..n * k),
-        ]);
-        bins.sums = Some(sums);
-        bins.count.splice(bin..=bin, smaller.count);
-        bins.low.splice(bin..=bin, smaller.low);
-        bins.high.splice(bin..=bin, smaller.high);
+        bins.put(open, smaller);
         Ok(())
     }
 
@@ -648,7 +636,7 @@ fn bound(
 
 /// Ends of smaller bins between two cells: half of them at even distances, half at even numbers of doubles, so that
 /// some rounds lead from any range to its values.
-fn smaller_ends(low: f64, high: f64) -> Vec<f64> {
+pub(super) fn smaller_ends(low: f64, high: f64) -> Vec<f64> {
     let n = SMALLER_BINS / 2;
     let (first, last) = (ordered_bits(low), ordered_bits(high));
     let mut ends: Vec<f64> = (1..n)

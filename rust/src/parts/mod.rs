@@ -9,9 +9,11 @@
 //! |---|---|
 //! | a sample of the rows, by their place | bins of the columns; whether parts stay the same |
 //! | 1,001 rows at fixed places; without a reference 100,000 of all rows too | origins of the columns |
+//! | weights in bins, and in smaller bins where quartiles lie, if units go by these | units of the columns |
 //! | two sums of moments, if columns are standardised | units of the columns |
 //! | sums over clusters, if the clusters of a sample are not those of all rows | their centers |
 //! | bins of nodes, and smaller bins where a cut may hide, about twice the tree's depth | the tree |
+//! | weights in bins, and in smaller bins where medians lie, for k-medians | the clusters' medians |
 //! | sums over its leaves | labels, costs and means |
 //!
 //! **Bytes.** An answer takes d bins (k sums) numbers for each node that it fills, whatever the number of rows; a sum
@@ -23,11 +25,14 @@ mod checkpoint;
 mod fit;
 mod gathering;
 mod growth;
+mod quantiles;
 mod question;
 mod result;
 
 pub use answer::{Answer, PartRows};
 pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
-pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
-pub use result::PartsResult;
+pub use question::{
+    Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RoutingNode, RowGroups,
+};
+pub use result::{Clusters, PartsResult};

@@ -1,10 +1,12 @@
 //! What a fit asks of every part of the rows.
 
 use super::bytes::{Reader, Writer};
-use crate::costs::Units;
+use crate::costs::{Metric, Units};
 use crate::error::Result;
 
 const KIND: u8 = b'q';
+/// More groups of rows than any question asks about.
+const MOST_GROUPS: usize = 1 << 24;
 
 /// A question of a fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +45,8 @@ pub enum Ask {
         /// 1 or 2.
         power: i32,
     },
+    /// Weights of groups of rows, by bins.
+    Ranks(RanksAsk),
     /// Sums over nodes of a tree, by bins.
     Grow(GrowAsk),
     /// Sums over its leaves.
@@ -56,6 +60,8 @@ pub struct Geometry {
     pub units: Units,
     /// k x d, row-major, in units.
     pub centers: Vec<f64>,
+    /// How far a row is from a center.
+    pub metric: Metric,
 }
 
 impl Geometry {
@@ -122,6 +128,17 @@ pub enum RowGroups {
     Nearest,
 }
 
+/// Weights of groups of rows in ranges of cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RanksAsk {
+    /// The tree.
+    pub nodes: Vec<RoutingNode>,
+    /// By node the group of its rows, any at inner nodes.
+    pub groups: Vec<usize>,
+    /// The ranges, of groups in the place of nodes.
+    pub opens: Vec<Open>,
+}
+
 /// Sums over leaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeavesAsk {
@@ -164,6 +181,15 @@ fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
     writer.numbers(&geometry.units.shift);
     writer.numbers(&geometry.units.scale);
     writer.f64s(&geometry.centers);
+    write_metric(writer, geometry.metric);
+}
+
+pub(super) fn write_metric(writer: &mut Writer, metric: Metric) {
+    writer.u8((metric == Metric::Manhattan).into());
+}
+
+pub(super) fn read_metric(reader: &mut Reader<'_>) -> Result<Metric> {
+    Ok(if reader.flag()? { Metric::Manhattan } else { Metric::SquaredEuclidean })
 }
 
 fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
@@ -172,7 +198,7 @@ fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
     if centers.is_empty() || centers.len() % d != 0 {
         return Err(reader.broken());
     }
-    Ok(Geometry { units, centers })
+    Ok(Geometry { units, centers, metric: read_metric(reader)? })
 }
 
 impl Question {
@@ -214,15 +240,13 @@ impl Question {
                     writer.len(node);
                     writer.u8(with_sums.into());
                 }
-                writer.len(ask.opens.len());
-                for open in &ask.opens {
-                    writer.len(open.node);
-                    writer.len(open.feature);
-                    writer.f64(open.low);
-                    writer.f64(open.high);
-                    writer.u8(open.ends.is_some().into());
-                    writer.f64s(open.ends.as_deref().unwrap_or(&[]));
-                }
+                write_opens(&mut writer, &ask.opens);
+            }
+            Ask::Ranks(ask) => {
+                writer.u8(5);
+                write_nodes(&mut writer, &ask.nodes);
+                ask.groups.iter().for_each(|&group| writer.len(group));
+                write_opens(&mut writer, &ask.opens);
             }
             Ask::Leaves(ask) => {
                 writer.u8(4);
@@ -293,6 +317,16 @@ impl Question {
                 }
                 Ask::Leaves(LeavesAsk { geometry, nodes, groups, points })
             }
+            5 => {
+                let nodes = read_nodes(&mut reader, d)?;
+                let groups = nodes.iter().map(|_| reader.index());
+                let groups = groups.collect::<Result<Vec<_>>>()?;
+                let opens = read_opens(&mut reader, d)?;
+                if opens.iter().any(|open| open.node >= MOST_GROUPS) {
+                    return Err(reader.broken());
+                }
+                Ask::Ranks(RanksAsk { nodes, groups, opens })
+            }
             _ => return Err(reader.broken()),
         };
         reader.end()?;
@@ -302,7 +336,6 @@ impl Question {
 
 fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let geometry = read_geometry(reader, d)?;
-    let ascending = |ends: &[f64]| ends.windows(2).all(|pair| pair[0] < pair[1]);
     let mut ends = vec![];
     for _ in 0..d {
         ends.push(reader.f64s()?);
@@ -315,6 +348,32 @@ fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let n = reader.len(9)?;
     let fills = (0..n).map(|_| Ok((reader.index()?, reader.flag()?)));
     let fills: Vec<(usize, bool)> = fills.collect::<Result<_>>()?;
+    let opens = read_opens(reader, d)?;
+    let mut all = fills.iter().map(|fill| fill.0).chain(opens.iter().map(|open| open.node));
+    if !all.all(|node| nodes.get(node).is_some_and(|node| node.left == 0)) {
+        return Err(reader.broken());
+    }
+    Ok(GrowAsk { geometry, ends, nodes, fills, opens })
+}
+
+/// Whether no end is as low as the one before.
+fn ascending(ends: &[f64]) -> bool {
+    ends.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+fn write_opens(writer: &mut Writer, opens: &[Open]) {
+    writer.len(opens.len());
+    for open in opens {
+        writer.len(open.node);
+        writer.len(open.feature);
+        writer.f64(open.low);
+        writer.f64(open.high);
+        writer.u8(open.ends.is_some().into());
+        writer.f64s(open.ends.as_deref().unwrap_or(&[]));
+    }
+}
+
+fn read_opens(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Open>> {
     let n = reader.len(41)?;
     let mut opens: Vec<Open> = vec![];
     for _ in 0..n {
@@ -328,9 +387,5 @@ fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
         }
         opens.push(Open { node, feature, low, high, ends });
     }
-    let mut all = fills.iter().map(|fill| fill.0).chain(opens.iter().map(|open| open.node));
-    if !all.all(|node| nodes.get(node).is_some_and(|node| node.left == 0)) {
-        return Err(reader.broken());
-    }
-    Ok(GrowAsk { geometry, ends, nodes, fills, opens })
+    Ok(opens)
 }

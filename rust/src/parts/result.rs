@@ -6,7 +6,7 @@ use super::answer::LeafSums;
 use super::fit::{Base, PartsFit, Phase};
 use super::growth::{Growth, Replayed};
 use super::question::RoutingNode;
-use crate::costs::{GroupMeans, Moments, Units, is_good_guess};
+use crate::costs::{GroupMeans, Metric, Moments, Units, is_good_guess};
 use crate::criterion::label_cost::best_label;
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
@@ -45,10 +45,27 @@ pub struct PartsResult {
     pub centers: Vec<f64>,
     /// Units of the columns.
     pub units: Units,
-    /// The leaf of each group of rows, or one of its leaves, and the groups' means.
-    pub leaves: Vec<usize>,
-    /// As for [`crate::costs::group_means`].
-    pub means: GroupMeans,
+    /// The clusters as the tree has them.
+    pub clusters: Clusters,
+}
+
+/// What the clusters of a tree are, and cost.
+#[derive(Debug, Clone)]
+pub enum Clusters {
+    /// Means of groups of rows.
+    Means {
+        /// The leaf of each group of rows, or one of its leaves.
+        leaves: Vec<usize>,
+        /// As for [`crate::costs::group_means`].
+        means: GroupMeans,
+    },
+    /// Medians of the clusters.
+    Medians {
+        /// k x d, row-major, in the columns' own units; the reference's centers where a cluster has no rows.
+        centers: Vec<f64>,
+        /// What the rows cost about them.
+        cost: f64,
+    },
 }
 
 /// Groups of leaves and points near their rows.
@@ -86,6 +103,11 @@ impl PartsFit {
         let ids: Vec<usize> = (0..n).filter(|&id| tree.left[id] == 0).collect();
         let label = |id: usize| best_label(&growth.nodes[tree.nodes[id]].node.totals);
         let mut of_node = vec![0; n];
+        if self.settings.metric == Metric::Manhattan {
+            // Of clusters: medians of leaves do not add up to theirs.
+            ids.iter().for_each(|&id| of_node[id] = label(id));
+            return Groups { of_node, leaves: vec![], points: centers.to_vec(), is_mean: true };
+        }
         let leaves: Vec<usize> = if ids.len() * d <= MAX_MEANS {
             ids.iter().enumerate().for_each(|(group, &id)| of_node[id] = group);
             ids
@@ -120,6 +142,15 @@ impl PartsFit {
             let ids = (0..n_nodes).filter(|&id| is_leaf(id) && groups.of_node[id] == group);
             ids.flat_map(|id| id * k..(id + 1) * k).collect()
         };
+        if base.geometry.metric == Metric::Manhattan {
+            let all: Vec<usize> = (0..k).map(|label| 2 * label).collect();
+            let by_column: Vec<f64> =
+                sums.moments.iter().map(|sum| sum.combined(&all, &[])).collect();
+            check_distances(sums.minimum.rounded(0), &by_column)?;
+            let clusters =
+                Clusters::Medians { centers: groups.points, cost: by_column.iter().sum() };
+            return Ok(Phase::Done(Box::new(described(base, growth, tree, sums, clusters))));
+        }
         let n_groups = groups.leaves.len();
         let weight: Vec<f64> =
             (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
@@ -130,55 +161,67 @@ impl PartsFit {
             let groups = Groups { points: means, is_mean: true, ..groups };
             return Ok(Phase::Leaves { base, growth, tree, groups });
         }
-        let minimum = sums.minimum.rounded(0);
-        check_distances(minimum, &spread)?;
+        check_distances(sums.minimum.rounded(0), &spread)?;
         let means = GroupMeans { weight, means, rest, spread, observed: None };
-        // Sums of inner nodes are those of their leaves; children come after their parents.
-        let mut places: Vec<Vec<usize>> = vec![vec![]; n_nodes];
-        let mut label_weight = vec![0.0; n_nodes * k];
-        for id in (0..n_nodes).rev() {
-            places[id] = match tree.left[id] {
-                0 => vec![id],
-                left => [&places[left][..], &places[left + 1]].concat(),
-            };
-            for label in 0..k {
-                let of_label: Vec<usize> = places[id].iter().map(|leaf| leaf * k + label).collect();
-                label_weight[id * k + label] = sums.weight.combined(&of_label, &[]);
-            }
+        let clusters = Clusters::Means { leaves: groups.leaves, means };
+        Ok(Phase::Done(Box::new(described(base, growth, tree, sums, clusters))))
+    }
+}
+
+/// All that the tree says.
+fn described(
+    base: Base,
+    growth: Growth,
+    tree: Replayed,
+    sums: &LeafSums,
+    clusters: Clusters,
+) -> PartsResult {
+    let (k, n_nodes) = (base.geometry.k(), tree.nodes.len());
+    let is_leaf = |id: usize| tree.left[id] == 0;
+    let minimum = sums.minimum.rounded(0);
+    // Sums of inner nodes are those of their leaves; children come after their parents.
+    let mut places: Vec<Vec<usize>> = vec![vec![]; n_nodes];
+    let mut label_weight = vec![0.0; n_nodes * k];
+    for id in (0..n_nodes).rev() {
+        places[id] = match tree.left[id] {
+            0 => vec![id],
+            left => [&places[left][..], &places[left + 1]].concat(),
+        };
+        for label in 0..k {
+            let of_label: Vec<usize> = places[id].iter().map(|leaf| leaf * k + label).collect();
+            label_weight[id * k + label] = sums.weight.combined(&of_label, &[]);
         }
-        let node = |id: usize| &growth.nodes[tree.nodes[id]];
-        let cut = |id: usize| growth.cut(tree.nodes[id]).filter(|_| !is_leaf(id));
-        let test = |id: usize| match cut(id) {
-            None => Test::Leaf,
-            Some(cut) => Test::Threshold {
-                feature: cut.feature,
-                threshold: placement::between(cut.gap.below, cut.gap.above),
-            },
-        };
-        let ids = || 0..n_nodes;
-        let tests: Vec<Test> = ids().map(test).collect();
-        let children = tree.left.iter().map(|&left| [left, left + 1]);
-        let result = PartsResult {
-            tests: TestArrays::of(tests.iter().zip(children)),
-            beside: [
-                ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.gap.below)).collect(),
-                ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.gap.above)).collect(),
-            ],
-            n_samples: ids().map(|id| node(id).n).collect(),
-            weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
-            label_weight,
-            cost: ids().map(|id| node(id).node.cost).collect(),
-            cluster: ids().map(|id| best_label(&node(id).node.totals)).collect(),
-            label_rows: sums.labels.clone(),
-            minimum,
-            reference_inertia: base.inertia.unwrap_or(minimum),
-            cost_of_sample: base.cost_of_sample,
-            centers: base.own,
-            units: base.geometry.units,
-            leaves: groups.leaves,
-            means,
-        };
-        Ok(Phase::Done(Box::new(result)))
+    }
+    let node = |id: usize| &growth.nodes[tree.nodes[id]];
+    let cut = |id: usize| growth.cut(tree.nodes[id]).filter(|_| !is_leaf(id));
+    let test = |id: usize| match cut(id) {
+        None => Test::Leaf,
+        Some(cut) => Test::Threshold {
+            feature: cut.feature,
+            threshold: placement::between(cut.gap.below, cut.gap.above),
+        },
+    };
+    let ids = || 0..n_nodes;
+    let tests: Vec<Test> = ids().map(test).collect();
+    let children = tree.left.iter().map(|&left| [left, left + 1]);
+    PartsResult {
+        tests: TestArrays::of(tests.iter().zip(children)),
+        beside: [
+            ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.gap.below)).collect(),
+            ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.gap.above)).collect(),
+        ],
+        n_samples: ids().map(|id| node(id).n).collect(),
+        weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
+        label_weight,
+        cost: ids().map(|id| node(id).node.cost).collect(),
+        cluster: ids().map(|id| best_label(&node(id).node.totals)).collect(),
+        label_rows: sums.labels.clone(),
+        minimum,
+        reference_inertia: base.inertia.unwrap_or(minimum),
+        cost_of_sample: base.cost_of_sample,
+        centers: base.own,
+        units: base.geometry.units,
+        clusters,
     }
 }
 

@@ -16,10 +16,11 @@ use pyo3::types::PyBytes;
 use super::convert::{TableArgument, matrix, optional, slice2};
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
+use crate::costs::Metric;
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::parts::{
-    Answer, FoundReference, Gathering, PartsFit, PartsResult, PartsSettings, Question,
+    Answer, Clusters, FoundReference, Gathering, PartsFit, PartsResult, PartsSettings, Question,
     ReferenceRule, ScaleRule,
 };
 
@@ -142,6 +143,13 @@ impl PyAnswer {
     }
 }
 
+/// Units of the columns, or how they are found.
+#[derive(FromPyObject)]
+enum ScaleArgument<'py> {
+    Word(String),
+    Units(PyReadonlyArray1<'py, f64>),
+}
+
 /// A fit that asks.
 #[pyclass(name = "PartsFit", module = "treeclust_rs._core")]
 pub struct PyPartsFit(PartsFit);
@@ -149,18 +157,19 @@ pub struct PyPartsFit(PartsFit);
 #[pymethods]
 impl PyPartsFit {
     /// `names`: anything, for the questions. `centers`: k x d, in the columns' own units; None: `n_clusters` at most are
-    /// found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `max_leaves` 0: one for
-    /// each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the
+    /// found among `wanted_rows`. `manhattan`: l1 distances to medians. `scale`: units of the columns, "standard" or
+    /// "robust". `max_leaves` 0: one for each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the
     /// rounds, never the tree.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, max_leaves, max_depth, min_samples_leaf, bins=None))]
+    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, manhattan, max_leaves, max_depth, min_samples_leaf, bins=None))]
     fn new(
         names: &[u8],
         n_features: usize,
         n_clusters: usize,
         centers: Option<PyReadonlyArray2<'_, f64>>,
-        scale: Option<PyReadonlyArray1<'_, f64>>,
+        scale: ScaleArgument<'_>,
+        manhattan: bool,
         max_leaves: usize,
         max_depth: Option<usize>,
         min_samples_leaf: usize,
@@ -170,14 +179,20 @@ impl PyPartsFit {
             Some(centers) => ReferenceRule::Centers(slice2(centers)?.to_vec()),
             None => ReferenceRule::Sample { n_clusters },
         };
-        let scale = match optional(&scale)? {
-            Some(scale) => ScaleRule::Given(scale.to_vec()),
-            None => ScaleRule::Standard,
+        let scale = match &scale {
+            ScaleArgument::Units(scale) => ScaleRule::Given(scale.as_slice()?.to_vec()),
+            ScaleArgument::Word(word) if word == "standard" => ScaleRule::Standard,
+            ScaleArgument::Word(word) if word == "robust" => ScaleRule::Robust,
+            ScaleArgument::Word(word) => {
+                return Err(PyValueError::new_err(format!("unknown scale {word:?}")));
+            }
         };
+        let metric = if manhattan { Metric::Manhattan } else { Metric::SquaredEuclidean };
         Ok(PyPartsFit(PartsFit::new(PartsSettings {
             n_features,
             names: names.to_vec(),
             reference,
+            metric,
             scale,
             limits: Limits { max_leaves, max_depth, min_samples_leaf },
             bins: bins.unwrap_or_else(|| PartsSettings::default_bins(n_features, n_clusters)),
@@ -322,8 +337,10 @@ pub struct PartsTree {
     scale: Floats,
     /// Shape (n_groups,): the leaf of each group of `means`, or one of its leaves.
     leaves: Integers,
-    /// Weight, means, what rounding left of them and spreads of the groups: as of `group_means`.
-    means: (Floats, Py<PyArray2<f64>>, Py<PyArray2<f64>>, Floats),
+    /// Weight, means, what rounding left of them and spreads of the groups: as of `group_means`; None for k-medians.
+    means: Option<(Floats, Py<PyArray2<f64>>, Py<PyArray2<f64>>, Floats)>,
+    /// For k-medians the medians of the clusters, of shape (k, d), and what the rows cost about them.
+    medians: Option<(Py<PyArray2<f64>>, f64)>,
 }
 
 impl PartsTree {
@@ -335,7 +352,21 @@ impl PartsTree {
             array(py, counts.into_iter().map(|count| count as i64).collect())
         };
         let [below, above] = result.beside;
-        let means = result.means;
+        let (mut leaves, mut means, mut medians) = (vec![], None, None);
+        match result.clusters {
+            Clusters::Means { leaves: of_groups, means: found } => {
+                leaves = of_groups;
+                means = Some((
+                    array(py, found.weight),
+                    matrix(py, found.means, d)?.unbind(),
+                    matrix(py, found.rest, d)?.unbind(),
+                    array(py, found.spread),
+                ));
+            }
+            Clusters::Medians { centers, cost } => {
+                medians = Some((matrix(py, centers, d)?.unbind(), cost));
+            }
+        }
         let tree = PartsTree {
             below: array(py, below),
             above: array(py, above),
@@ -350,13 +381,9 @@ impl PartsTree {
             cost_of_sample: result.cost_of_sample,
             centers: matrix(py, result.centers, d)?.unbind(),
             scale: array(py, result.units.scale),
-            leaves: integers(py, result.leaves),
-            means: (
-                array(py, means.weight),
-                matrix(py, means.means, d)?.unbind(),
-                matrix(py, means.rest, d)?.unbind(),
-                array(py, means.spread),
-            ),
+            leaves: integers(py, leaves),
+            means,
+            medians,
         };
         Py::new(py, (tree, tests))
     }
