@@ -32,6 +32,17 @@ def test_the_tree_is_that_of_memory(kind, bins, monkeypatch):
             same(converse(fit, X, parts_of(rng, n, n_parts), weight, rng), expected)
 
 
+def test_a_leaf_whose_opened_bins_hold_no_cut_is_closed(monkeypatch):
+    monkeypatch.setattr(Fit, "_bins", (2, 1))
+    rng = np.random.default_rng(41)
+    for criterion in ("kmeans", "kmedians"):
+        for _ in range(30):
+            X, centers = rows(rng, 7, kind="ties")
+            options = {"criterion": criterion, "min_samples_leaf": 3, "max_leaves": 12}
+            expected = model_of(centers, **options).fit(X)
+            same(converse(Fit(model_of(centers, **options)), X, [0, 2, 7]), expected)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -228,6 +228,13 @@ pub(crate) struct LeafSums {
     pub moments: Vec<ExactSums>,
 }
 
+/// The error of a part whose rows are not those of the first round.
+pub(super) fn other_rows(part: u64) -> Error {
+    Error::Value(format!(
+        "Part {part} has other rows than the first time, though as many: a query that is run again may give others. Write its result to a file first, by sink_parquet."
+    ))
+}
+
 /// The error of answers to different questions.
 fn other_question() -> Error {
     Error::Value("Only answers to the same question can be added up.".into())

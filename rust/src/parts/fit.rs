@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow};
+use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, other_rows};
 use super::bytes::Writer;
 use super::checkpoint::write_settings;
 use super::gathering::mix;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::quantiles::{Ranks, Wanted as Order};
-use super::question::{
-    Ask, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RoutingNode, RowGroups,
-};
-use super::result::{Groups, PartsResult, check_distances, routing};
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups};
+use super::result::{Groups, PartsResult, check_distances};
+use super::routing::TestNode;
 use crate::binner::bin_ends;
 use crate::costs::{Metric, Units};
 use crate::error::{Error, Result};
@@ -123,9 +122,6 @@ pub(super) struct Columns {
     /// Units by quartiles, NaN where these tell none; empty if they are not asked for.
     pub spreads: Vec<f64>,
 }
-
-/// A tree of one leaf.
-const LEAF: RoutingNode = RoutingNode { left: 0, feature: 0, below: 0.0 };
 
 /// How far a fit is.
 pub(super) enum Phase {
@@ -259,7 +255,7 @@ impl PartsFit {
                 Ask::Rows { starts, places }
             }
             Phase::Quartiles { columns, ranks, .. } => Ask::Ranks(RanksAsk {
-                nodes: vec![LEAF],
+                nodes: vec![TestNode::leaf()],
                 groups: vec![0],
                 opens: ranks.opens(&columns.ends),
             }),
@@ -272,7 +268,7 @@ impl PartsFit {
             Phase::Reference { .. } => return None,
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
-                nodes: vec![LEAF],
+                nodes: vec![TestNode::leaf()],
                 groups: RowGroups::Nearest,
                 points: base.own.clone(),
             }),
@@ -284,13 +280,13 @@ impl PartsFit {
                 opens: wanted.opens.clone(),
             }),
             Phase::Medians { base, growth, tree, groups, ranks } => Ask::Ranks(RanksAsk {
-                nodes: routing(growth, tree),
+                nodes: growth.nodes_of(tree),
                 groups: groups.of_node.clone(),
                 opens: ranks.opens(&base.ends),
             }),
             Phase::Leaves { base, growth, tree, groups } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
-                nodes: routing(growth, tree),
+                nodes: growth.nodes_of(tree),
                 groups: RowGroups::ByLeaf(groups.of_node.clone()),
                 points: groups.points.clone(),
             }),
@@ -420,9 +416,7 @@ impl PartsFit {
                 )));
             }
             if rows.checksum != before.checksum {
-                return Err(Error::Value(format!(
-                    "Part {part} has other rows than the first time, though as many: a query that is run again may give others. Write its result to a file first, by sink_parquet."
-                )));
+                return Err(other_rows(*part));
             }
         }
         Ok(())

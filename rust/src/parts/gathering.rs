@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use ndarray::ArrayView1;
 
-use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow};
+use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, other_rows};
 use super::quantiles::add_ranks;
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RowGroups};
+use super::routing::tree_of;
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
 use crate::error::{Error, Result};
@@ -15,6 +16,7 @@ use crate::exact::{ExactRows, ExactSums};
 use crate::memory;
 use crate::parallel;
 use crate::table::{TILE, Table};
+use crate::tree::ClusterTree;
 
 /// Rows that one thread routes in one go.
 const ROUTED: usize = 8192;
@@ -23,6 +25,8 @@ const ROUTED: usize = 8192;
 pub struct Gathering {
     question: Arc<Question>,
     parts: BTreeMap<u64, PartRows>,
+    /// Of the question, if it has one.
+    tree: Option<ClusterTree>,
     body: Gathered,
 }
 
@@ -188,31 +192,24 @@ fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
     cells
 }
 
-/// The leaf of every row.
-pub(super) fn route(table: &Table<'_>, nodes: &[RoutingNode]) -> Vec<u32> {
-    let n = table.n_samples();
-    let mut leaves: Vec<u32> = memory::zeros(n, "the leaves of the rows");
-    let columns: Vec<_> = (0..table.n_features()).map(|f| table.column(f).as_f64()).collect();
-    let cell = |feature: usize, row: usize| match columns[feature] {
-        Some(cells) => cells[row],
-        None => table.column(feature).get(row),
-    };
-    parallel::map(leaves.chunks_mut(ROUTED).enumerate(), |(chunk, leaves)| {
-        for (row, leaf) in (chunk * ROUTED..).zip(leaves) {
-            let mut id = 0;
-            while nodes[id].left != 0 {
-                let node = nodes[id];
-                id = node.left + usize::from(cell(node.feature, row) > node.below);
-            }
-            *leaf = id as u32;
-        }
-    });
-    leaves
+/// The leaf of every row of a part; the question's tree routes them.
+///
+/// # Errors
+/// [`Error::Value`] if a cell is infinite, which is none of the rows of the first round; [`Error::Interrupted`].
+fn route(tree: &ClusterTree, table: &Table<'_>, part: u64) -> Result<Vec<i64>> {
+    match tree.apply(table)? {
+        Some(leaves) => Ok(leaves),
+        None if table.stopped() => Err(Error::Interrupted),
+        None => Err(other_rows(part)),
+    }
 }
 
 impl Gathering {
     /// No rows yet.
-    pub fn new(question: Arc<Question>) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Tree`] if the question's nodes are not one tree.
+    pub fn new(question: Arc<Question>) -> Result<Self> {
         let d = question.n_features;
         let rows = |n: usize, width: usize| ExactRows::new(n, width);
         let body = match &question.ask {
@@ -251,7 +248,14 @@ impl Gathering {
                 }))
             }
         };
-        Gathering { question, parts: BTreeMap::new(), body }
+        let nodes = match &question.ask {
+            Ask::Grow(GrowAsk { nodes, .. })
+            | Ask::Ranks(RanksAsk { nodes, .. })
+            | Ask::Leaves(LeavesAsk { nodes, .. }) => nodes,
+            _ => &vec![],
+        };
+        let tree = (!nodes.is_empty()).then(|| tree_of(nodes, d)).transpose()?;
+        Ok(Gathering { question, parts: BTreeMap::new(), tree, body })
     }
 
     /// Adds a part without rows, or the last of its rows.
@@ -276,6 +280,10 @@ impl Gathering {
         let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
         let cells = |row: usize| -> Vec<f64> {
             (0..table.n_features()).map(|f| table.column(f).get(row) + 0.0).collect()
+        };
+        let leaves = match &self.tree {
+            Some(tree) => route(tree, table, part)?,
+            None => vec![],
         };
         match (&self.question.ask, &mut self.body) {
             (Ask::Sample { size }, Gathered::Sample(drawn)) => {
@@ -325,13 +333,13 @@ impl Gathering {
             }
             (Ask::Ranks(ask), Gathered::Ranks { weighted, opened }) => {
                 *weighted |= weights.is_some();
-                add_ranks(ask, table, weights, opened);
+                add_ranks(ask, table, weights, &leaves, opened);
             }
             (Ask::Grow(ask), Gathered::Grow { binners, fills, opened }) => {
-                GrowPart { ask, table, weights }.add(binners, fills, opened)?;
+                GrowPart { ask, table, weights, leaves: &leaves }.add(binners, fills, opened)?;
             }
-            (Ask::Leaves(ask), Gathered::Leaves(leaves)) => {
-                add_leaves(ask, table, weights, leaves)?;
+            (Ask::Leaves(ask), Gathered::Leaves(sums)) => {
+                add_leaves(ask, table, weights, &leaves, sums)?;
             }
             _ => return Err(Error::Internal("an answer of another kind.".into())),
         }
@@ -393,6 +401,8 @@ struct GrowPart<'a, 't> {
     ask: &'a GrowAsk,
     table: &'a Table<'t>,
     weights: Option<&'a [f64]>,
+    /// By row the node it comes to.
+    leaves: &'a [i64],
 }
 
 impl GrowPart<'_, '_> {
@@ -402,7 +412,7 @@ impl GrowPart<'_, '_> {
         fills: &mut [Vec<GatheredBins>],
         opened: &mut [GatheredBins],
     ) -> Result<()> {
-        let GrowPart { ask, table, weights } = *self;
+        let GrowPart { ask, table, weights, leaves } = *self;
         let k = ask.geometry.k();
         // Rows of nodes that are added up come first, those that are only counted last.
         let with_sums = ask.fills.iter().filter(|fill| fill.1).map(|fill| fill.0);
@@ -419,8 +429,7 @@ impl GrowPart<'_, '_> {
         runs.iter().for_each(|run| runs_of[run[0].node].push(*run));
         // Of a node that is not filled, rows that lie in an opened range suffice.
         ask.fills.iter().for_each(|&(node, _)| runs_of[node] = vec![]);
-        let leaves = route(table, &ask.nodes);
-        let is_asked = |row: usize, leaf: u32| {
+        let is_asked = |row: usize, leaf: i64| {
             let runs = &runs_of[leaf as usize];
             let is_inside =
                 |run: &&[Open]| opened_at(run, table.column(run[0].feature).get(row)).is_some();
@@ -504,13 +513,13 @@ fn add_leaves(
     ask: &LeavesAsk,
     table: &Table<'_>,
     weights: Option<&[f64]>,
+    leaves: &[i64],
     sums: &mut GatheredLeaves,
 ) -> Result<()> {
     let n = table.n_samples();
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
     let ExactLabelCosts { nearest, minimum, .. } = costs(&ask.geometry, table, weights)?;
     sums.minimum.merge(&minimum);
-    let leaves = route(table, &ask.nodes);
     for (row, (&leaf, &label)) in leaves.iter().zip(&nearest).enumerate() {
         sums.count[leaf as usize] += 1;
         sums.labels[label as usize] += 1;

@@ -28,11 +28,11 @@ mod growth;
 mod quantiles;
 mod question;
 mod result;
+mod routing;
 
 pub use answer::{Answer, PartRows};
 pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
-pub use question::{
-    Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RoutingNode, RowGroups,
-};
+pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RowGroups};
 pub use result::{Clusters, PartsResult};
+pub use routing::TestNode;

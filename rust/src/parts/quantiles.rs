@@ -4,10 +4,12 @@
 //! opened into smaller bins, at last to values. Weights are added up exactly, so that the values found depend neither on
 //! the order of the rows nor on the bins.
 
+use std::collections::BTreeMap;
+
 use super::answer::Bins;
 use super::bytes::{Reader, Writer};
-use super::gathering::{GatheredBins, opened_at, route};
-use super::growth::{SMALLER_BINS, smaller_ends};
+use super::gathering::{GatheredBins, opened_at};
+use super::growth::opened_by_rows;
 use super::question::{Open, RanksAsk};
 use crate::error::Result;
 use crate::memory;
@@ -20,10 +22,6 @@ const IQR_OF_NORMAL: f64 = 1.348_979_500_392_163_4;
 const SAME_WEIGHT: f64 = 1e-10;
 /// Half of the weight is reached this close to it, relative to all, as in `_reference/kmedians.py`.
 const MARGIN: f64 = 1e-12;
-/// As many times the rows that are opened to values in one range are opened to values in a round, the smallest ranges
-/// first.
-const MORE_VALUES: u64 = 6;
-
 /// Which values are wanted of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -95,18 +93,7 @@ impl Ranks {
                 (bins.count[bin], Open { node, feature, low, high, ends: None })
             }));
         }
-        // A range with as many rows as it would have smaller bins takes no more bytes as values.
-        let few = self.most_values.min(SMALLER_BINS as u64);
-        let mut left_over = MORE_VALUES * self.most_values;
-        let mut by_rows: Vec<usize> = (0..opens.len()).collect();
-        by_rows.sort_by_key(|&i| opens[i].0);
-        for i in by_rows {
-            let (n, open) = &mut opens[i];
-            if *n > few && *n > left_over {
-                open.ends = Some(smaller_ends(open.low, open.high));
-            }
-            left_over = left_over.saturating_sub(*n);
-        }
+        opened_by_rows(&mut opens, self.most_values);
         opens.into_iter().map(|(_, open)| open).collect()
     }
 
@@ -190,17 +177,18 @@ impl Ranks {
     }
 }
 
-/// Adds rows of a part to the bins that are asked for.
+/// Adds rows of a part to the bins that are asked for; `leaves`: the leaf of each.
 pub(super) fn add_ranks(
     ask: &RanksAsk,
     table: &Table<'_>,
     weights: Option<&[f64]>,
+    leaves: &[i64],
     opened: &mut [GatheredBins],
 ) {
-    let n_groups = ask.opens.iter().map(|open| open.node + 1).max().unwrap_or(0);
-    let mut rows_of = vec![vec![]; n_groups];
-    for (row, &leaf) in route(table, &ask.nodes).iter().enumerate() {
-        if let Some(rows) = rows_of.get_mut(ask.groups[leaf as usize]) {
+    let mut rows_of: BTreeMap<usize, Vec<u32>> =
+        ask.opens.iter().map(|open| (open.node, vec![])).collect();
+    for (row, &leaf) in leaves.iter().enumerate() {
+        if let Some(rows) = rows_of.get_mut(&ask.groups[leaf as usize]) {
             memory::push(rows, row as u32, "the rows of a group");
         }
     }
@@ -216,7 +204,7 @@ pub(super) fn add_ranks(
         .collect();
     parallel::map(runs, |(run, bins)| {
         let column = table.column(run[0].feature);
-        for &row in &rows_of[run[0].node] {
+        for &row in &rows_of[&run[0].node] {
             let x = column.get(row as usize) + 0.0;
             let Some(i) = opened_at(run, x) else { continue };
             let weight = [weights.map_or(1.0, |w| w[row as usize])];

@@ -1,12 +1,11 @@
 //! What a fit asks of every part of the rows.
 
 use super::bytes::{Reader, Writer};
+use super::routing::{TestNode, read_nodes, write_nodes};
 use crate::costs::{Metric, Units};
 use crate::error::Result;
 
 const KIND: u8 = b'q';
-/// More groups of rows than any question asks about.
-const MOST_GROUPS: usize = 1 << 24;
 
 /// A question of a fit.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,17 +70,6 @@ impl Geometry {
     }
 }
 
-/// A node of a tree, for routing: children come after it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RoutingNode {
-    /// Left child, the right one follows; 0 at leaves.
-    pub left: usize,
-    /// Column of the test.
-    pub feature: usize,
-    /// The largest cell that goes left.
-    pub below: f64,
-}
-
 /// Sums over nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrowAsk {
@@ -90,7 +78,7 @@ pub struct GrowAsk {
     /// By column the inclusive upper ends of its bins.
     pub ends: Vec<Vec<f64>>,
     /// The tree.
-    pub nodes: Vec<RoutingNode>,
+    pub nodes: Vec<TestNode>,
     /// Nodes whose rows are put into bins; whether they are added up, or only counted.
     pub fills: Vec<(usize, bool)>,
     /// Bins that are opened.
@@ -132,7 +120,7 @@ pub enum RowGroups {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RanksAsk {
     /// The tree.
-    pub nodes: Vec<RoutingNode>,
+    pub nodes: Vec<TestNode>,
     /// By node the group of its rows, any at inner nodes.
     pub groups: Vec<usize>,
     /// The ranges, of groups in the place of nodes.
@@ -145,36 +133,11 @@ pub struct LeavesAsk {
     /// How rows are compared.
     pub geometry: Geometry,
     /// The tree.
-    pub nodes: Vec<RoutingNode>,
+    pub nodes: Vec<TestNode>,
     /// The groups of the rows.
     pub groups: RowGroups,
     /// n_groups x d, row-major: the points about which cells are added up.
     pub points: Vec<f64>,
-}
-
-fn write_nodes(writer: &mut Writer, nodes: &[RoutingNode]) {
-    writer.len(nodes.len());
-    for node in nodes {
-        writer.len(node.left);
-        writer.len(node.feature);
-        writer.f64(node.below);
-    }
-}
-
-/// Reads a tree and checks that routing ends.
-fn read_nodes(reader: &mut Reader<'_>, n_features: usize) -> Result<Vec<RoutingNode>> {
-    let n = reader.len(24)?;
-    let mut nodes = vec![];
-    for id in 0..n {
-        let node =
-            RoutingNode { left: reader.index()?, feature: reader.index()?, below: reader.f64()? };
-        let is_inner = node.left > id && node.left + 1 < n && node.feature < n_features;
-        if node.left != 0 && !is_inner {
-            return Err(reader.broken());
-        }
-        nodes.push(node);
-    }
-    if n == 0 { Err(reader.broken()) } else { Ok(nodes) }
 }
 
 fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
@@ -299,13 +262,12 @@ impl Question {
                 let nodes = read_nodes(&mut reader, d)?;
                 let points = reader.f64s()?;
                 let n_groups = points.len() / d;
-                let is_leaf = |node: &RoutingNode| node.left == 0;
                 let (groups, are_groups) = match reader.u8()? {
                     0 => {
                         let group = nodes.iter().map(|_| reader.index());
                         let group = group.collect::<Result<Vec<_>>>()?;
                         let mut of_leaves =
-                            nodes.iter().zip(&group).filter(|(node, _)| is_leaf(node));
+                            nodes.iter().zip(&group).filter(|(node, _)| node.is_leaf());
                         let are_groups = of_leaves.all(|(_, &group)| group < n_groups);
                         (RowGroups::ByLeaf(group), are_groups)
                     }
@@ -322,9 +284,6 @@ impl Question {
                 let groups = nodes.iter().map(|_| reader.index());
                 let groups = groups.collect::<Result<Vec<_>>>()?;
                 let opens = read_opens(&mut reader, d)?;
-                if opens.iter().any(|open| open.node >= MOST_GROUPS) {
-                    return Err(reader.broken());
-                }
                 Ask::Ranks(RanksAsk { nodes, groups, opens })
             }
             _ => return Err(reader.broken()),

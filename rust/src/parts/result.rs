@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use super::answer::LeafSums;
 use super::fit::{Base, PartsFit, Phase};
 use super::growth::{Growth, Replayed};
-use super::question::RoutingNode;
+use super::routing::TestNode;
 use crate::costs::{GroupMeans, Metric, Moments, Units, is_good_guess};
 use crate::criterion::label_cost::best_label;
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
-use crate::placement;
-use crate::tree::{Test, TestArrays};
+use crate::tree::TestArrays;
 
 /// Most numbers (groups x columns) for which the means of leaves are taken; of clusters beyond.
 const MAX_MEANS: usize = 1_000_000;
@@ -193,23 +192,15 @@ fn described(
         }
     }
     let node = |id: usize| &growth.nodes[tree.nodes[id]];
-    let cut = |id: usize| growth.cut(tree.nodes[id]).filter(|_| !is_leaf(id));
-    let test = |id: usize| match cut(id) {
-        None => Test::Leaf,
-        Some(cut) => Test::Threshold {
-            feature: cut.feature,
-            threshold: placement::between(cut.gap.below, cut.gap.above),
-        },
-    };
     let ids = || 0..n_nodes;
-    let tests: Vec<Test> = ids().map(test).collect();
-    let children = tree.left.iter().map(|&left| [left, left + 1]);
+    let tests = growth.nodes_of(&tree);
+    let children = |node: &TestNode| [node.left, node.left + 1];
+    let cut = |id: usize| growth.cut(tree.nodes[id]).filter(|_| !is_leaf(id));
+    let beside =
+        |end: usize| ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.beside[end])).collect();
     PartsResult {
-        tests: TestArrays::of(tests.iter().zip(children)),
-        beside: [
-            ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.gap.below)).collect(),
-            ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.gap.above)).collect(),
-        ],
+        tests: TestArrays::of(tests.iter().map(|node| (&node.test, children(node)))),
+        beside: [beside(0), beside(1)],
         n_samples: ids().map(|id| node(id).n).collect(),
         weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
         label_weight,
@@ -223,15 +214,6 @@ fn described(
         units: base.geometry.units,
         clusters,
     }
-}
-
-/// The tree for routing, in the order of its nodes.
-pub(super) fn routing(growth: &Growth, tree: &Replayed) -> Vec<RoutingNode> {
-    let node = |(&id, &left): (&usize, &usize)| match growth.cut(id).filter(|_| left > 0) {
-        Some(cut) => RoutingNode { left, feature: cut.feature, below: cut.gap.below },
-        None => RoutingNode { left: 0, feature: 0, below: 0.0 },
-    };
-    tree.nodes.iter().zip(&tree.left).map(node).collect()
 }
 
 /// Checks costs.

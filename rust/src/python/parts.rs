@@ -63,8 +63,11 @@ impl PyQuestion {
     }
 
     /// An answer without rows.
-    fn gather(&self) -> PyGathering {
-        PyGathering(Some(Gathering::new(self.0.clone())))
+    ///
+    /// # Errors
+    /// `ValueError` if the question's nodes are not one tree.
+    fn gather(&self) -> PyResult<PyGathering> {
+        Ok(PyGathering(Some(Gathering::new(self.0.clone())?)))
     }
 }
 
