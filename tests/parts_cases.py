@@ -47,20 +47,29 @@ def parts_of(rng, n, n_parts):
     return [0, *np.sort(cuts).tolist(), n]
 
 
-def answers(question, X, ends, weight=None):
+def answers(question, X, ends, weight=None, labels=None):
+    """Return the answers of parts that end at some rows."""
+
+    def part_of(column, a, b):
+        return None if column is None else column[a:b]
+
     return [
         question.answer(
-            X[a:b], part_id=part, sample_weight=None if weight is None else weight[a:b], n_jobs=1
+            X[a:b],
+            part_id=part,
+            sample_weight=part_of(weight, a, b),
+            labels=part_of(labels, a, b),
+            n_jobs=1,
         )
         for part, (a, b) in enumerate(pairwise(ends))
     ]
 
 
-def converse(fit, X, ends, weight=None, rng=None):
+def converse(fit, X, ends, weight=None, rng=None, labels=None):
     """Lead a fit to its end; answers cross as bytes and are added up in any order."""
     while (question := fit.question()) is not None:
         question = Question.from_bytes(question.to_bytes())
-        found = answers(question, X, ends, weight)
+        found = answers(question, X, ends, weight, labels)
         if rng is not None:
             rng.shuffle(found)
         fit.tell(Answer.from_bytes(reduce(add, found).to_bytes()))
@@ -68,6 +77,7 @@ def converse(fit, X, ends, weight=None, rng=None):
 
 
 def same(found, expected):
+    """Compare two models to the bit."""
     assert json.loads(found.to_json()) == json.loads(expected.to_json())
     assert found.cost_path_.equals(expected.cost_path_)
     np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)

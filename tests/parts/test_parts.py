@@ -489,7 +489,7 @@ def test_sources_that_give_no_rows_are_refused(table, tmp_path):
         with pytest.raises(error) as caught:
             fit_batches(model, batches)
         assert message in str(caught.value), batches
-    with pytest.raises(ValueError, match="sample_weight='v' is no column"):
+    with pytest.raises(ValueError, match="sample_weight='v' is not a column"):
         fit_batches(model, frame.lazy(), sample_weight="v")
     calls = []
 

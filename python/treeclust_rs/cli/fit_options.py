@@ -55,14 +55,14 @@ def _check_stream(arguments: argparse.Namespace) -> None:
     if (arguments.method, arguments.base_tree) != ("exkmc", "none"):
         raise UserError("--stream goes with --method exkmc --base-tree none: add these.")
     for option, value, without in (
-        ("--criterion", "kmedians", "the criterion is kmeans"),
         ("--cuts", "interval", "cuts are thresholds"),
-        ("--scale", "robust", "add --scale standard, or units by --unit"),
     ):
         if value_of(arguments, option) == value:
             raise UserError(f"--stream does not go with {option} {value}: {without}.")
-    if arguments.reference is not None:
-        raise UserError("--stream finds the clusters by k-means: leave --reference out.")
+    if arguments.reference is not None and value_of(arguments, "--criterion") == "kmedians":
+        raise UserError(
+            "--stream takes --reference with --criterion kmeans alone: leave one of them out."
+        )
     for option in ("--numbers", "--levels"):
         if value_of(arguments, option):
             raise UserError(
@@ -405,8 +405,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     add_stream(
         work,
         "for tables larger than memory, with --method exkmc --base-tree none and columns of "
-        "numbers without gaps: read them batch by batch, some dozens of times; up to 100,000 rows "
-        "the model is the same, of more rows k-means sees a sample",
+        "numbers without gaps: read them batch by batch, some dozens of times; with --reference or "
+        "up to 100,000 rows, the model is the same, of more rows k-means sees a sample",
     )
 
 
@@ -419,7 +419,10 @@ def add_work(parser: argparse.ArgumentParser, jobs: str) -> argparse._ArgumentGr
     work.add_argument("--jobs", type=read.whole_number(1), metavar="N", help=jobs)
     talk = work.add_mutually_exclusive_group()
     talk.add_argument(
-        "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="tell progress even if stderr is not a terminal",
     )
     talk.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     return work

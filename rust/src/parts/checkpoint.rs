@@ -2,10 +2,12 @@
 
 use super::answer::PartRows;
 use super::bytes::{Reader, Writer};
+use super::classes::Classes;
 use super::fit::{
     Base, Columns, KIND, MAX_BINS, PartsFit, PartsSettings, Phase, ReferenceRule, ScaleRule,
 };
 use super::growth::{Growth, Step};
+use super::label_means::LabelMeans;
 use super::question::{Geometry, read_metric, write_metric};
 use crate::costs::Units;
 use crate::error::{Error, Result};
@@ -26,6 +28,7 @@ impl PartsFit {
             writer.u64(rows.n);
             writer.u64(rows.checksum);
         }
+        Classes::write_some(self.classes.as_ref(), &mut writer);
         match &self.phase {
             Phase::Sample => writer.u8(0),
             Phase::Rows { ends } => {
@@ -33,7 +36,7 @@ impl PartsFit {
                 ends.iter().for_each(|ends| writer.f64s(ends));
             }
             Phase::Quartiles { columns, shift, ranks } => {
-                writer.u8(8);
+                writer.u8(10);
                 write_columns(&mut writer, columns);
                 writer.numbers(shift);
                 ranks.write(&mut writer);
@@ -54,6 +57,10 @@ impl PartsFit {
                 write_columns(&mut writer, columns);
                 writer.numbers(&units.shift);
                 writer.numbers(&units.scale);
+            }
+            Phase::Means(known) => {
+                writer.u8(8);
+                known.write(&mut writer);
             }
             Phase::Lloyd { base, pass } => {
                 writer.u8(7);
@@ -101,6 +108,10 @@ impl PartsFit {
             let part = reader.u64()?;
             fit.parts.insert(part, PartRows { n: reader.u64()?, checksum: reader.u64()? });
         }
+        fit.classes = Classes::read_some(&mut reader)?;
+        if fit.classes.is_some() && fit.settings.reference != ReferenceRule::Labels {
+            return Err(reader.broken());
+        }
         let phase = reader.u8()?;
         fit.phase = match phase {
             0 => Phase::Sample,
@@ -119,8 +130,15 @@ impl PartsFit {
                 let (shift, scale) = (reader.numbers(d)?, reader.numbers(d)?);
                 Phase::Reference { columns, units: Units { shift, scale } }
             }
-            7 => Phase::Lloyd { base: fit.read_base(&mut reader)?, pass: reader.u64()? },
             8 => {
+                let Some(k) = fit.classes.as_ref().map(Classes::len) else {
+                    return Err(reader.broken());
+                };
+                let ends = read_ends(&mut reader, d)?;
+                Phase::Means(LabelMeans::read(&mut reader, ends, d, k)?)
+            }
+            7 => Phase::Lloyd { base: fit.read_base(&mut reader)?, pass: reader.u64()? },
+            10 => {
                 let (columns, shift) = (read_columns(&mut reader, d)?, reader.numbers(d)?);
                 let mut ranks = fit.quartiles();
                 ranks.read(&mut reader)?;
@@ -128,6 +146,9 @@ impl PartsFit {
             }
             4 | 5 | 9 => {
                 let base = fit.read_base(&mut reader)?;
+                if fit.classes.as_ref().is_some_and(|known| known.len() != base.geometry.k()) {
+                    return Err(reader.broken());
+                }
                 let mut growth = fit.growth(base.geometry.k())?;
                 growth.read(&mut reader)?;
                 let step = match growth.nodes.is_empty() {
@@ -175,6 +196,7 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
             writer.u8(1);
             writer.len(*n_clusters);
         }
+        ReferenceRule::Labels => writer.u8(2),
     }
     write_metric(writer, *metric);
     match scale {
@@ -188,8 +210,10 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
     writer.u64(limits.max_leaves as u64);
     writer.u64(limits.max_depth.map_or(0, |most| most as u64 + 1));
     writer.u64(limits.min_samples_leaf as u64);
-    writer.len(bins.0);
-    writer.u64(bins.1);
+    let (most_bins, most_values) = bins.unwrap_or((0, 0));
+    writer.u8(bins.is_some().into());
+    writer.len(most_bins);
+    writer.u64(most_values);
 }
 
 fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
@@ -198,6 +222,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     let reference = match reader.u8()? {
         0 => ReferenceRule::Centers(reader.f64s()?),
         1 => ReferenceRule::Sample { n_clusters: reader.index()? },
+        2 => ReferenceRule::Labels,
         _ => return Err(reader.broken()),
     };
     let metric = read_metric(reader)?;
@@ -212,10 +237,11 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
         max_depth: (reader.u64()? as usize).checked_sub(1),
         min_samples_leaf: reader.u64()? as usize,
     };
-    let bins = (reader.index()?, reader.u64()?);
+    let has_bins = reader.flag()?;
+    let bins = Some((reader.index()?, reader.u64()?)).filter(|_| has_bins);
     let is_sound = match &reference {
         ReferenceRule::Centers(centers) => are_points(centers, n_features),
-        ReferenceRule::Sample { .. } => n_features > 0,
+        ReferenceRule::Sample { .. } | ReferenceRule::Labels => n_features > 0,
     };
     if !is_sound {
         return Err(reader.broken());
@@ -255,6 +281,8 @@ fn write_base(writer: &mut Writer, base: &Base) {
     writer.numbers(&base.geometry.units.scale);
     writer.f64s(&base.geometry.centers);
     writer.f64s(&base.own);
+    writer.f64s(&base.low);
+    writer.f64s(&base.spread);
     writer.numbers(&[base.inertia, base.cost_of_sample].map(|cost| cost.unwrap_or(f64::NAN)));
     base.ends.iter().for_each(|ends| writer.f64s(ends));
 }
@@ -263,14 +291,15 @@ impl PartsFit {
     fn read_base(&self, reader: &mut Reader<'_>) -> Result<Base> {
         let d = self.settings.n_features;
         let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
-        let (centers, own) = (reader.f64s()?, reader.f64s()?);
+        let (centers, own, low) = (reader.f64s()?, reader.f64s()?, reader.f64s()?);
+        let spread = reader.f64s()?;
         let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
         let (inertia, cost_of_sample) = (cost()?, cost()?);
         let ends = read_ends(reader, d)?;
-        if !are_points(&centers, d) || own.len() != centers.len() {
+        if !are_points(&centers, d) || own.len() != centers.len() || low.len() != own.len() {
             return Err(reader.broken());
         }
         let geometry = Geometry { units, centers, metric: self.settings.metric };
-        Ok(Base { geometry, own, inertia, cost_of_sample, ends })
+        Ok(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
     }
 }

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, other_rows};
 use super::bytes::Writer;
 use super::checkpoint::write_settings;
+use super::classes::{Classes, LabelRule};
 use super::gathering::mix;
 use super::growth::{Growth, Replayed, Step, Wanted};
+use super::label_means::LabelMeans;
 use super::quantiles::{Ranks, Wanted as Order};
 use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups};
 use super::result::{Groups, PartsResult, check_distances};
@@ -50,6 +52,8 @@ pub enum ScaleRule {
 pub enum ReferenceRule {
     /// Those of centers, k x d, row-major, in the columns' own units.
     Centers(Vec<f64>),
+    /// Those of labels that rows bring.
+    Labels,
     /// Those that the caller finds among some of the rows ([`PartsFit::wanted`]).
     Sample {
         /// At most so many.
@@ -72,22 +76,21 @@ pub struct PartsSettings {
     pub scale: ScaleRule,
     /// Limits of growth; `max_leaves` 0: one for each cluster.
     pub limits: Limits,
-    /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree.
-    pub bins: (usize, u64),
+    /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree. None: the
+    /// defaults.
+    pub bins: Option<(usize, u64)>,
 }
 
 impl PartsSettings {
-    /// The defaults of `bins`.
-    pub fn default_bins(n_features: usize, k: usize) -> (usize, u64) {
-        ((MAX_SUMS / (n_features * k).max(1)).clamp(MIN_BINS, MAX_BINS), MOST_VALUES)
+    /// Most bins of a column, of `k` sums each.
+    fn most_bins(&self, k: usize) -> usize {
+        let default = MAX_SUMS / (self.n_features * k).max(1);
+        self.bins.map_or(default.max(MIN_BINS), |bins| bins.0).clamp(2, MAX_BINS)
     }
 
-    /// Most clusters.
-    fn k(&self) -> usize {
-        match &self.reference {
-            ReferenceRule::Centers(centers) => centers.len() / self.n_features.max(1),
-            ReferenceRule::Sample { n_clusters } => *n_clusters,
-        }
+    /// Most rows of a bin that is opened to values.
+    fn most_values(&self) -> u64 {
+        self.bins.map_or(MOST_VALUES, |bins| bins.1)
     }
 }
 
@@ -149,6 +152,8 @@ pub(super) enum Phase {
         columns: Columns,
         units: Units,
     },
+    /// The means of the rows of each label.
+    Means(LabelMeans),
     /// Centers of a sample move to the means of their clusters.
     Lloyd {
         base: Base,
@@ -181,10 +186,13 @@ pub(super) enum Phase {
 /// What growth starts from.
 pub(super) struct Base {
     pub geometry: Geometry,
-    /// The centers in the columns' own units.
+    /// The centers in the columns' own units, as unevaluated sums `own + low`.
     pub own: Vec<f64>,
-    /// What the reference costs if that is not what the rows cost at least; and what it cost before its centers moved.
+    pub low: Vec<f64>,
+    /// What the reference costs if that is not what the rows cost at least, as one number or by label; and what it cost
+    /// before its centers moved.
     pub inertia: Option<f64>,
+    pub spread: Vec<f64>,
     pub cost_of_sample: Option<f64>,
     pub ends: Vec<Vec<f64>>,
 }
@@ -195,6 +203,8 @@ pub struct PartsFit {
     pub(super) id: u64,
     pub(super) round: u64,
     pub(super) parts: BTreeMap<u64, PartRows>,
+    /// Of the labels that rows bring, once they are known.
+    pub(super) classes: Option<Classes>,
     pub(super) phase: Phase,
 }
 
@@ -213,7 +223,7 @@ impl PartsFit {
     pub fn new(settings: PartsSettings) -> Result<Self> {
         let d = settings.n_features;
         if let ReferenceRule::Centers(centers) = &settings.reference {
-            let k = settings.k();
+            let k = centers.len() / d.max(1);
             Error::check_len("centers", centers.len(), k.max(1) * d.max(1), "entries")?;
         }
         if let ScaleRule::Given(scale) = &settings.scale {
@@ -222,7 +232,8 @@ impl PartsFit {
         let mut writer = Writer::new(KIND);
         write_settings(&mut writer, &settings);
         let id = hash(&writer.finish());
-        Ok(PartsFit { settings, id, round: 0, parts: BTreeMap::new(), phase: Phase::Sample })
+        let (parts, phase) = (BTreeMap::new(), Phase::Sample);
+        Ok(PartsFit { settings, id, round: 0, parts, classes: None, phase })
     }
 
     /// The same for all fits of equal settings.
@@ -266,6 +277,7 @@ impl PartsFit {
                 Ask::Moments { shift: shift.clone(), mean: mean.clone(), power: 2 }
             }
             Phase::Reference { .. } => return None,
+            Phase::Means(known) => Ask::Means(known.ask()),
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
                 nodes: vec![TestNode::leaf()],
@@ -293,7 +305,12 @@ impl PartsFit {
             Phase::Done(_) | Phase::Failed => return None,
         };
         let names = self.settings.names.clone();
-        Some(Question { id: (self.id, self.round), n_features: d, names, ask })
+        let labels = match (&self.settings.reference, &self.classes) {
+            (_, Some(classes)) => LabelRule::Of(classes.clone()),
+            (ReferenceRule::Labels, None) => LabelRule::New,
+            _ => LabelRule::None,
+        };
+        Some(Question { id: (self.id, self.round), n_features: d, names, labels, ask })
     }
 
     /// Rows among which the caller must find clusters before there is a question: see [`PartsFit::set_reference`].
@@ -319,8 +336,10 @@ impl PartsFit {
         };
         let base = Base {
             geometry: Geometry { units, centers: in_units, metric: self.settings.metric },
+            low: vec![0.0; own.len()],
             own,
             inertia,
+            spread: vec![],
             cost_of_sample: None,
             ends: columns.ends,
         };
@@ -335,7 +354,7 @@ impl PartsFit {
     /// The places of [`ReferenceRows`]: all, or one of each of as many runs.
     fn reference_places(&self) -> Vec<u64> {
         let n = match &self.settings.reference {
-            ReferenceRule::Centers(_) => return vec![],
+            ReferenceRule::Centers(_) | ReferenceRule::Labels => return vec![],
             ReferenceRule::Sample { .. } => self.n_rows(),
         };
         let start = |i: u64| (u128::from(i) * u128::from(n) / u128::from(REFERENCE_ROWS)) as u64;
@@ -350,6 +369,11 @@ impl PartsFit {
     /// Number of rows, once it is known.
     pub fn n_rows(&self) -> u64 {
         self.parts.values().map(|rows| rows.n).sum()
+    }
+
+    /// The classes of the rows' labels, once they are known.
+    pub fn classes(&self) -> Option<&Classes> {
+        self.classes.as_ref()
     }
 
     /// Number of questions answered.
@@ -381,10 +405,11 @@ impl PartsFit {
         }
         self.check_parts(&answer)?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
-        if matches!(phase, Phase::Sample) {
-            self.parts = answer.parts;
+        let mut body = answer.body;
+        if let (Phase::Sample, Body::Sample { classes, .. }) = (&phase, &mut body) {
+            (self.parts, self.classes) = (answer.parts, classes.take());
         }
-        self.phase = self.next(phase, answer.body)?;
+        self.phase = self.next(phase, body)?;
         self.round += 1;
         Ok(())
     }
@@ -394,6 +419,9 @@ impl PartsFit {
         if self.round == 0 {
             let n: u64 = answer.parts.values().map(|rows| rows.n).sum();
             return match n {
+                0 if self.settings.reference == ReferenceRule::Labels => Err(Error::Value(
+                    "There are no rows with a positive weight and a label other than -1.".into(),
+                )),
                 0 => Err(Error::Value("There are no rows with a positive weight.".into())),
                 _ => Ok(()),
             };
@@ -488,6 +516,7 @@ impl PartsFit {
                 let scale = scale.collect::<Result<Vec<f64>>>()?;
                 self.start(columns, shift, scale)
             }
+            (Phase::Means(known), Body::Means(sums)) => self.know_means(known, &sums),
             (Phase::Lloyd { base, pass }, Body::Leaves(sums)) => {
                 self.move_centers(base, pass, &sums)
             }
@@ -523,43 +552,50 @@ impl PartsFit {
 
     /// Ends of the columns' bins.
     fn ends(&self, sample: &[SampledRow]) -> Vec<Vec<f64>> {
-        let PartsSettings { n_features: d, bins, .. } = &self.settings;
+        let k = match &self.settings.reference {
+            ReferenceRule::Centers(centers) => centers.len() / self.settings.n_features,
+            ReferenceRule::Labels => self.classes.as_ref().map_or(1, Classes::len),
+            ReferenceRule::Sample { n_clusters } => *n_clusters,
+        };
+        let most = self.settings.most_bins(k);
         let ends = |feature: usize| {
             let mut cells: Vec<f64> = sample.iter().map(|row| row.cells[feature]).collect();
             cells.sort_unstable_by(f64::total_cmp);
-            bin_ends(&cells, bins.0.clamp(2, MAX_BINS)).0
+            bin_ends(&cells, most).0
         };
-        (0..*d).map(ends).collect()
+        (0..self.settings.n_features).map(ends).collect()
     }
 
     /// The columns are known: growth begins, if the centers are known too.
     fn start(&self, columns: Columns, shift: Vec<f64>, scale: Vec<f64>) -> Result<Phase> {
         let units = Units { shift, scale };
-        let ReferenceRule::Centers(own) = &self.settings.reference else {
-            return Ok(Phase::Reference { columns, units });
+        let own = match (&self.settings.reference, &self.classes) {
+            (ReferenceRule::Centers(own), _) => own.clone(),
+            (_, Some(classes)) => {
+                return Ok(Phase::Means(LabelMeans::new(columns.ends, units, classes.len())));
+            }
+            _ => return Ok(Phase::Reference { columns, units }),
         };
-        let own = own.clone();
-        let metric = self.settings.metric;
+        let (metric, low) = (self.settings.metric, vec![0.0; own.len()]);
         let geometry = Geometry { centers: in_units(&own, &units), units, metric };
         let ends = columns.ends;
-        self.grow(Base { geometry, own, inertia: None, cost_of_sample: None, ends })
+        let (inertia, cost_of_sample, spread) = (None, None, vec![]);
+        self.grow(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
     }
 
-    fn grow(&self, base: Base) -> Result<Phase> {
+    pub(super) fn grow(&self, base: Base) -> Result<Phase> {
         let growth = self.growth(base.geometry.k())?;
         Ok(Phase::Grow { base, growth, wanted: Growth::first() })
     }
 
     /// The search for the quartiles of all rows.
     pub(super) fn quartiles(&self) -> Ranks {
-        let PartsSettings { n_features, bins, .. } = self.settings;
-        Ranks::new(Order::Quartiles, 1, n_features, bins.1)
+        Ranks::new(Order::Quartiles, 1, self.settings.n_features, self.settings.most_values())
     }
 
     /// The search for the medians of clusters.
     pub(super) fn medians(&self, k: usize) -> Ranks {
-        let PartsSettings { n_features, bins, .. } = self.settings;
-        Ranks::new(Order::Median, k, n_features, bins.1)
+        Ranks::new(Order::Median, k, self.settings.n_features, self.settings.most_values())
     }
 
     /// The tree is grown: what is asked of its leaves.
@@ -576,19 +612,20 @@ impl PartsFit {
 
     /// A tree without nodes.
     pub(super) fn growth(&self, k: usize) -> Result<Growth> {
-        let PartsSettings { n_features, mut limits, bins, .. } = self.settings;
+        let PartsSettings { n_features, mut limits, .. } = self.settings;
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        Growth::new(n_features, k, limits, bins.1)
+        Growth::new(n_features, k, limits, self.settings.most_values())
     }
 
     /// Centers move to the means of the rows that are nearest to them (Lloyd's algorithm).
     fn move_centers(&self, base: Base, pass: u64, sums: &LeafSums) -> Result<Phase> {
         let (d, k) = (self.settings.n_features, base.geometry.k());
         let weight: Vec<f64> = (0..k).map(|label| sums.weight.rounded(label)).collect();
-        let Base { mut geometry, mut own, cost_of_sample, ends, .. } = base;
-        let (rest, spread, squares) = self.settle(&weight, sums, &mut own, false, &geometry.units);
+        let Base { mut geometry, mut own, low, cost_of_sample, ends, .. } = base;
+        let (rest, spread, squares) =
+            self.settle(&weight, &sums.moments, &mut own, false, &geometry.units);
         let scale = &geometry.units.scale;
         let cost = sums.minimum.rounded(0);
         check_distances(cost, &spread)?;
@@ -599,7 +636,7 @@ impl PartsFit {
         // At the same labels the cost falls by what the sum of squares about the centers exceeds that about the means.
         let gain = squares.iter().sum::<f64>() - spread.iter().sum::<f64>();
         let cost_of_sample = Some(cost_of_sample.unwrap_or(cost));
-        let base = Base { geometry, own, inertia: None, cost_of_sample, ends };
+        let base = Base { geometry, own, low, inertia: None, spread: vec![], cost_of_sample, ends };
         match pass + 1 < LLOYD_PASSES && gain > LLOYD_GAIN * cost {
             true => Ok(Phase::Lloyd { base, pass: pass + 1 }),
             false => self.grow(base),

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use ndarray::ArrayView1;
 
 use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, other_rows};
+use super::classes::{BatchLabels, Classes, LabelRule};
+use super::label_means::GatheredMeans;
 use super::quantiles::add_ranks;
 use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RowGroups};
 use super::routing::tree_of;
@@ -25,6 +27,8 @@ const ROUTED: usize = 8192;
 pub struct Gathering {
     question: Arc<Question>,
     parts: BTreeMap<u64, PartRows>,
+    /// Of the rows, where the question knows none.
+    classes: Option<Classes>,
     /// Of the question, if it has one.
     tree: Option<ClusterTree>,
     body: Gathered,
@@ -36,6 +40,7 @@ enum Gathered {
     Rows(BTreeMap<u64, Vec<f64>>),
     Moments { weight: ExactRows, sums: Vec<ExactRows>, largest: Vec<f64> },
     Ranks { weighted: bool, opened: Vec<GatheredBins> },
+    Means(Box<GatheredMeans>),
     Grow { binners: Vec<Binner>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
     Leaves(Box<GatheredLeaves>),
 }
@@ -46,6 +51,7 @@ struct GatheredLeaves {
     labels: Vec<u64>,
     weight: ExactRows,
     minimum: ExactSums,
+    misfit: ExactSums,
     moments: Vec<ExactRows>,
 }
 
@@ -164,8 +170,9 @@ fn draw(part: u64, offset: u64) -> u64 {
 }
 
 /// The sum of a hash of every row.
-fn checksum(table: &Table<'_>, weights: Option<&[f64]>) -> u64 {
+fn checksum(table: &Table<'_>, weights: Option<&[f64]>, labels: Option<BatchLabels<'_>>) -> u64 {
     let n = table.n_samples();
+    let of_classes = labels.map_or(vec![], |labels| labels.classes.hashes());
     let sums = parallel::map((0..n).step_by(TILE), |start| {
         let length = TILE.min(n - start);
         let (mut hashes, mut cells) = ([0u64; TILE], [0.0; TILE]);
@@ -179,13 +186,20 @@ fn checksum(table: &Table<'_>, weights: Option<&[f64]>) -> u64 {
             add(&cells[..length]);
         }
         weights.into_iter().for_each(|weights| add(&weights[start..start + length]));
+        if let Some(labels) = labels {
+            let codes = &labels.codes[start..start + length];
+            hashes
+                .iter_mut()
+                .zip(codes)
+                .for_each(|(hash, &code)| *hash ^= of_classes[code as usize]);
+        }
         hashes[..length].iter().fold(0u64, |sum, &hash| sum.wrapping_add(mix(hash)))
     });
     sums.into_iter().fold(0, u64::wrapping_add)
 }
 
 /// The cells of a column in some rows; there is no negative zero among them.
-fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
+pub(super) fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
     let mut cells = vec![];
     table.column(feature).gather(rows, &mut cells);
     cells.iter_mut().for_each(|x| *x += 0.0);
@@ -224,6 +238,9 @@ impl Gathering {
                 weighted: false,
                 opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, 1)).collect(),
             },
+            Ask::Means(ask) => {
+                Gathered::Means(Box::new(GatheredMeans::new(d, ask.points.len() / d)))
+            }
             Ask::Grow(ask) => {
                 let k = ask.geometry.k();
                 let fill = |&(_, with_sums): &(usize, bool)| {
@@ -244,6 +261,7 @@ impl Gathering {
                     labels: vec![0; k],
                     weight: rows(ask.nodes.len(), k),
                     minimum: ExactSums::new(1),
+                    misfit: ExactSums::new(1),
                     moments: (0..d).map(|_| rows(n_groups, 2)).collect(),
                 }))
             }
@@ -255,7 +273,7 @@ impl Gathering {
             _ => &vec![],
         };
         let tree = (!nodes.is_empty()).then(|| tree_of(nodes, d)).transpose()?;
-        Ok(Gathering { question, parts: BTreeMap::new(), tree, body })
+        Ok(Gathering { question, parts: BTreeMap::new(), classes: None, tree, body })
     }
 
     /// Adds a part without rows, or the last of its rows.
@@ -263,20 +281,31 @@ impl Gathering {
         self.parts.entry(part).or_default();
     }
 
-    /// Adds rows of a part, in its order. `weights`: positive; none: 1 each. No cell is missing.
+    /// Adds rows of a part, in its order. `weights`: positive; none: 1 each. `labels`: where the question wants them. No
+    /// cell is missing.
     ///
     /// # Errors
-    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if distances overflow; [`Error::Interrupted`].
-    pub fn add(&mut self, table: &Table<'_>, weights: Option<&[f64]>, part: u64) -> Result<()> {
+    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if distances overflow, or labels lack, are too many, or were
+    /// not there before; [`Error::Interrupted`].
+    pub fn add(
+        &mut self,
+        table: &Table<'_>,
+        weights: Option<&[f64]>,
+        labels: Option<BatchLabels<'_>>,
+        part: u64,
+    ) -> Result<()> {
         let n = table.n_samples();
         Error::check_len("A part", table.n_features(), self.question.n_features, "columns")?;
         if let Some(weights) = weights {
             Error::check_len("sample_weight", weights.len(), n, "rows")?;
         }
+        let labels = labels.filter(|_| self.question.labels != LabelRule::None);
+        let codes = self.codes(labels, n)?;
+        let codes = codes.as_deref();
         let rows = self.parts.entry(part).or_default();
         let first = rows.n;
         rows.n += n as u64;
-        rows.checksum = rows.checksum.wrapping_add(checksum(table, weights));
+        rows.checksum = rows.checksum.wrapping_add(checksum(table, weights, labels));
         let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
         let cells = |row: usize| -> Vec<f64> {
             (0..table.n_features()).map(|f| table.column(f).get(row) + 0.0).collect()
@@ -331,6 +360,9 @@ impl Gathering {
                     }
                 });
             }
+            (Ask::Means(ask), Gathered::Means(sums)) => {
+                sums.add(ask, table, weights, codes.unwrap_or(&[]));
+            }
             (Ask::Ranks(ask), Gathered::Ranks { weighted, opened }) => {
                 *weighted |= weights.is_some();
                 add_ranks(ask, table, weights, &leaves, opened);
@@ -339,11 +371,34 @@ impl Gathering {
                 GrowPart { ask, table, weights, leaves: &leaves }.add(binners, fills, opened)?;
             }
             (Ask::Leaves(ask), Gathered::Leaves(sums)) => {
-                add_leaves(ask, table, weights, &leaves, sums)?;
+                add_leaves(ask, table, weights, codes, &leaves, sums)?;
             }
             _ => return Err(Error::Internal("an answer of another kind.".into())),
         }
         if table.stopped() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// The labels of `n` rows as places among the question's classes; none where it knows none.
+    fn codes(&mut self, labels: Option<BatchLabels<'_>>, n: usize) -> Result<Option<Vec<u32>>> {
+        let Some(BatchLabels { classes, codes }) = labels else {
+            return match self.question.labels {
+                LabelRule::None => Ok(None),
+                _ => Err(Error::Value("The labels of the rows are not given.".into())),
+            };
+        };
+        Error::check_labels(codes, n, classes.len())?;
+        if let LabelRule::Of(known) = &self.question.labels {
+            let places = known.places_of(classes)?;
+            return Ok(Some(codes.iter().map(|&code| places[code as usize]).collect()));
+        }
+        if !classes.is_empty() {
+            classes.check_number()?;
+            self.classes = Some(match self.classes.take() {
+                Some(own) => own.merge(classes.clone())?,
+                None => classes.clone(),
+            });
+        }
+        Ok(None)
     }
 
     /// The answer of all rows that were added.
@@ -355,7 +410,7 @@ impl Gathering {
                     _ => 0,
                 };
                 let rows = drawn.into_sorted_vec().into_iter().map(|drawn| drawn.0).collect();
-                Body::Sample { size, rows }
+                Body::Sample { size, rows, classes: self.classes }
             }
             Gathered::Rows(rows) => Body::Rows(rows),
             Gathered::Moments { weight, sums, largest } => {
@@ -367,6 +422,7 @@ impl Gathering {
             Gathered::Ranks { weighted, opened } => {
                 Body::Ranks { weighted, opened: parallel::map(opened, GatheredBins::finish) }
             }
+            Gathered::Means(sums) => Body::Means(Box::new(sums.finish())),
             Gathered::Grow { fills, opened, .. } => {
                 let finish = |bins: Vec<GatheredBins>| parallel::map(bins, GatheredBins::finish);
                 Body::Grow {
@@ -379,6 +435,7 @@ impl Gathering {
                 labels: leaves.labels,
                 weight: leaves.weight.finish(),
                 minimum: leaves.minimum,
+                misfit: leaves.misfit,
                 moments: leaves.moments.into_iter().map(ExactRows::finish).collect(),
             })),
         };
@@ -508,11 +565,12 @@ pub(super) fn opened_at(run: &[Open], x: f64) -> Option<usize> {
     run.get(i).filter(|open| open.low <= x).map(|_| i)
 }
 
-/// Adds rows to the sums of leaves.
+/// Adds rows to the sums of leaves. `own`: their labels; none: the nearest centers.
 fn add_leaves(
     ask: &LeavesAsk,
     table: &Table<'_>,
     weights: Option<&[f64]>,
+    own: Option<&[u32]>,
     leaves: &[i64],
     sums: &mut GatheredLeaves,
 ) -> Result<()> {
@@ -520,7 +578,10 @@ fn add_leaves(
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
     let ExactLabelCosts { nearest, minimum, .. } = costs(&ask.geometry, table, weights)?;
     sums.minimum.merge(&minimum);
-    for (row, (&leaf, &label)) in leaves.iter().zip(&nearest).enumerate() {
+    for (row, (&leaf, &label)) in leaves.iter().zip(own.unwrap_or(&nearest)).enumerate() {
+        if label != nearest[row] {
+            sums.misfit.add(0, weight(row));
+        }
         sums.count[leaf as usize] += 1;
         sums.labels[label as usize] += 1;
         sums.weight.add_one(leaf as usize, label as usize, weight(row));

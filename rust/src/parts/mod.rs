@@ -11,7 +11,7 @@
 //! | 1,001 rows at fixed places; without a reference 100,000 of all rows too | origins of the columns |
 //! | weights in bins, and in smaller bins where quartiles lie, if units go by these | units of the columns |
 //! | two sums of moments, if columns are standardised | units of the columns |
-//! | sums over clusters, if the clusters of a sample are not those of all rows | their centers |
+//! | sums over the rows of each label, if rows bring labels; or over clusters, if those of a sample are not those of all rows | their centers |
 //! | bins of nodes, and smaller bins where a cut may hide, about twice the tree's depth | the tree |
 //! | weights in bins, and in smaller bins where medians lie, for k-medians | the clusters' medians |
 //! | sums over its leaves | labels, costs and means |
@@ -22,17 +22,21 @@
 mod answer;
 mod bytes;
 mod checkpoint;
+mod classes;
 mod fit;
 mod gathering;
 mod growth;
+mod label_means;
 mod quantiles;
 mod question;
 mod result;
 mod routing;
 
 pub use answer::{Answer, PartRows};
+pub use classes::{BatchLabels, Classes, LabelRule};
 pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
+pub use label_means::MeansAsk;
 pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RowGroups};
 pub use result::{Clusters, PartsResult};
 pub use routing::TestNode;

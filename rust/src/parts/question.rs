@@ -1,6 +1,8 @@
 //! What a fit asks of every part of the rows.
 
 use super::bytes::{Reader, Writer};
+use super::classes::LabelRule;
+use super::label_means::MeansAsk;
 use super::routing::{TestNode, read_nodes, write_nodes};
 use crate::costs::{Metric, Units};
 use crate::error::Result;
@@ -16,6 +18,8 @@ pub struct Question {
     pub n_features: usize,
     /// Names of the columns, in whatever form the caller knows them.
     pub names: Vec<u8>,
+    /// What is wanted of the rows' labels.
+    pub labels: LabelRule,
     /// What is asked.
     pub ask: Ask,
 }
@@ -46,6 +50,8 @@ pub enum Ask {
     },
     /// Weights of groups of rows, by bins.
     Ranks(RanksAsk),
+    /// Sums over the rows of each label.
+    Means(MeansAsk),
     /// Sums over nodes of a tree, by bins.
     Grow(GrowAsk),
     /// Sums over its leaves.
@@ -172,6 +178,7 @@ impl Question {
         writer.u64(self.id.1);
         writer.len(self.n_features);
         writer.bytes(&self.names);
+        self.labels.write(&mut writer);
         match &self.ask {
             Ask::Sample { size } => {
                 writer.u8(0);
@@ -193,6 +200,10 @@ impl Question {
                 writer.numbers(mean);
                 writer.u8(*power as u8);
             }
+            Ask::Means(ask) => {
+                writer.u8(5);
+                ask.write(&mut writer);
+            }
             Ask::Grow(ask) => {
                 writer.u8(3);
                 write_geometry(&mut writer, &ask.geometry);
@@ -206,7 +217,7 @@ impl Question {
                 write_opens(&mut writer, &ask.opens);
             }
             Ask::Ranks(ask) => {
-                writer.u8(5);
+                writer.u8(6);
                 write_nodes(&mut writer, &ask.nodes);
                 ask.groups.iter().for_each(|&group| writer.len(group));
                 write_opens(&mut writer, &ask.opens);
@@ -240,6 +251,11 @@ impl Question {
             return Err(reader.broken());
         }
         let names = reader.bytes()?.to_vec();
+        let labels = LabelRule::read(&mut reader)?;
+        let n_classes = match &labels {
+            LabelRule::Of(classes) => Some(classes.len()),
+            _ => None,
+        };
         let ask = match reader.u8()? {
             0 => Ask::Sample { size: reader.index()? },
             1 => {
@@ -277,9 +293,13 @@ impl Question {
                 if points.len() % d != 0 || !are_groups {
                     return Err(reader.broken());
                 }
+                if n_classes.is_some_and(|n| n != geometry.k()) {
+                    return Err(reader.broken());
+                }
                 Ask::Leaves(LeavesAsk { geometry, nodes, groups, points })
             }
-            5 => {
+            5 => Ask::Means(MeansAsk::read(&mut reader, d, n_classes.unwrap_or(0))?),
+            6 => {
                 let nodes = read_nodes(&mut reader, d)?;
                 let groups = nodes.iter().map(|_| reader.index());
                 let groups = groups.collect::<Result<Vec<_>>>()?;
@@ -289,7 +309,7 @@ impl Question {
             _ => return Err(reader.broken()),
         };
         reader.end()?;
-        Ok(Question { id, n_features: d, names, ask })
+        Ok(Question { id, n_features: d, names, labels, ask })
     }
 }
 

@@ -32,12 +32,16 @@ pub struct PartsResult {
     pub cost: Vec<f64>,
     /// The best label.
     pub cluster: Vec<usize>,
-    /// By label the rows nearest to its center.
+    /// By label its rows: those nearest to its center, or those that bring it.
     pub label_rows: Vec<u64>,
     /// What the rows cost at least.
     pub minimum: f64,
     /// What the reference costs.
     pub reference_inertia: f64,
+    /// The same by label, in place of it, where rows bring labels.
+    pub reference_spread: Vec<f64>,
+    /// Share of the weight that is nearer to another center than to that of its label.
+    pub misfit: f64,
     /// What the centers of a sample cost, where they have moved since.
     pub cost_of_sample: Option<f64>,
     /// k x d, row-major: the centers in the columns' own units.
@@ -82,7 +86,7 @@ impl PartsFit {
     pub(super) fn settle(
         &self,
         weight: &[f64],
-        sums: &LeafSums,
+        moments: &[ExactSums],
         means: &mut [f64],
         is_mean: bool,
         units: &Units,
@@ -90,7 +94,7 @@ impl PartsFit {
         let rounded = |sums: &ExactSums| -> Vec<[f64; 2]> {
             (0..weight.len()).map(|i| [sums.rounded(2 * i), sums.rounded(2 * i + 1)]).collect()
         };
-        let columns: Vec<_> = sums.moments.iter().map(rounded).collect();
+        let columns: Vec<_> = moments.iter().map(rounded).collect();
         let n_samples = self.n_rows() as usize;
         let moments = Moments { weight, observed: None, columns: &columns, n_samples };
         moments.settle(means, is_mean, &units.scale)
@@ -155,7 +159,7 @@ impl PartsFit {
             (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
         let mut means = groups.points.clone();
         let (rest, spread, squares) =
-            self.settle(&weight, sums, &mut means, groups.is_mean, &base.geometry.units);
+            self.settle(&weight, &sums.moments, &mut means, groups.is_mean, &base.geometry.units);
         if !groups.is_mean && !is_good_guess(&squares, &spread) {
             let groups = Groups { points: means, is_mean: true, ..groups };
             return Ok(Phase::Leaves { base, growth, tree, groups });
@@ -209,6 +213,8 @@ fn described(
         label_rows: sums.labels.clone(),
         minimum,
         reference_inertia: base.inertia.unwrap_or(minimum),
+        reference_spread: base.spread,
+        misfit: sums.misfit.rounded(0) / sums.weight.all_rounded().iter().sum::<f64>(),
         cost_of_sample: base.cost_of_sample,
         centers: base.own,
         units: base.geometry.units,
