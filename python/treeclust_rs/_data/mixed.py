@@ -75,6 +75,22 @@ def check_kinds(
     return tuple(kind for kind in kinds if kind is not None)
 
 
+def read_cells(
+    source: FrameSource, positions: Sequence[int], estimator_name: str
+) -> tuple[list[Cells] | npt.NDArray[Any], tuple[Kind, ...]]:
+    """Return some columns of a frame, text as it holds it, and their kinds.
+
+    Numbers alone are one array if that is how the frame holds them. Raises as `read_mixed`, but not
+    for levels.
+    """
+    kinds = check_kinds(source, positions, estimator_name)
+    block = _block(source, positions, kinds)
+    if block is not None:
+        check_shape(block.shape, estimator_name)
+        return block, kinds
+    return source.cells(positions, kinds), kinds
+
+
 def read_mixed(source: FrameSource, positions: Sequence[int], estimator_name: str) -> MixedColumns:
     """Read some columns of a frame in a fit.
 
@@ -85,25 +101,21 @@ def read_mixed(source: FrameSource, positions: Sequence[int], estimator_name: st
     ValueError
         For no rows, more than 255 levels, times too far from 1970.
     """
-    kinds = check_kinds(source, positions, estimator_name)
-    block = _block(source, positions, kinds)
-    if block is not None:
-        check_shape(block.shape, estimator_name)
-        return MixedColumns(block, None, None)
-    read: list[Cells] = []
+    cells_of, kinds = read_cells(source, positions, estimator_name)
+    if not isinstance(cells_of, list):
+        return MixedColumns(cells_of, None, None)
     levels: list[LevelNames | None] = []
-    for position, cells in zip(positions, source.cells(positions, kinds), strict=True):
+    for position, kind, cells in zip(positions, kinds, cells_of, strict=True):
         known = None
         if isinstance(cells, Texts):
-            is_flag = kinds[len(levels)] == "flag"
+            is_flag = kind == "flag"
             known = tuple(cells.texts) if is_flag else fitted_levels(cells, source.names[position])
-        read.append(cells)
         levels.append(known)
     by_name = zip((source.names[position] for position in positions), levels, strict=True)
     check_numbers_of_levels({name: known for name, known in by_name if known is not None})
     data: list[ColumnData] = [
         cells.coded(known or ()) if isinstance(cells, Texts) else cells
-        for cells, known in zip(read, levels, strict=True)
+        for cells, known in zip(cells_of, levels, strict=True)
     ]
     check_shape((count_rows(data), len(data)), estimator_name)
     any_levels = any(known is not None for known in levels)

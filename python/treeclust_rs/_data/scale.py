@@ -146,7 +146,11 @@ def level_deviation(
 
     It is the root of ``(1 - sum of squared shares) / 2``, the shares those of the observed cells.
     """
-    counts = weights_of_codes(codes, MISSING_LEVEL + 1, weight, 1)[:n_levels]
+    return deviation_of_levels(weights_of_codes(codes, MISSING_LEVEL + 1, weight, 1)[:n_levels])
+
+
+def deviation_of_levels(counts: FloatArray) -> float:
+    """Return the `level_deviation` of a column by the weight of each level."""
     if np.count_nonzero(counts) < 2:
         return 0.0
     shares = counts / counts.sum()
