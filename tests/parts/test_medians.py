@@ -8,6 +8,7 @@ import pytest
 
 import treeclust_rs as tc
 from parts_cases import BINS, KINDS, answers, converse, model_of, parts_of, rows, same
+from treeclust_rs.cli import main
 from treeclust_rs.parts import Answer, Fit, Question, fit_batches
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* clusters:UserWarning")
@@ -189,9 +190,7 @@ def test_answers_checkpoints_and_bytes(monkeypatch):
                 changed[place] ^= int(rng.integers(1, 256))
                 try:
                     other = read(bytes(changed))
-                    if isinstance(other, Question) and _is_about_ranks(question):
-                        other.answer(X, part_id=0, n_jobs=1)
-                    elif isinstance(other, Answer):
+                    if isinstance(other, Answer):
                         Fit.from_bytes(data, new()).tell(other)
                     elif isinstance(other, Fit):
                         other.question()
@@ -240,3 +239,29 @@ def test_a_model_of_medians_is_an_ordinary_one(tmp_path):
     # The same estimator by k-means: nothing of the medians stays.
     model.set_params(criterion="kmeans")
     same(fit_batches(model, frame.lazy()), model_of(centers).fit(frame))
+
+
+def test_what_has_no_medians_is_refused_with_a_way_out():
+    with pytest.raises(ValueError, match=r"give the medians of the labelled rows as the model's"):
+        Fit(own_model(), n_features=2, labels=True)
+    frame = pl.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"]})
+    gaps = pl.DataFrame({"a": [1.0, None, 3.0], "b": [1.0, 2.0, 4.0]})
+    for rows_of, options, name in (
+        (frame, {}, "criterion"),
+        (gaps, {}, "criterion"),
+        (gaps, {"criterion": "kmeans", "scale": "robust"}, "scale"),
+    ):
+        message = rf"takes {name}=.* where columns are complete numbers. Drop or fill the others"
+        with pytest.raises(ValueError, match=message):
+            fit_batches(own_model(2, **options), rows_of)
+
+
+def test_the_command_line_streams_medians(tmp_path):
+    X, _ = rows(np.random.default_rng(56), 300)
+    pl.DataFrame(X, schema=list("abcd")).write_parquet(tmp_path / "rows.parquet")
+    command = ["fit", str(tmp_path / "rows.parquet"), "-k", "3", "--method", "exkmc", "--quiet"]
+    command += ["--base-tree", "none", "--criterion", "kmedians", "--scale", "robust"]
+    for i, more in enumerate(([], ["--stream"])):
+        assert main([*command, *more, "-o", str(tmp_path / f"{i}.json")]) == 0
+    models = [json.loads((tmp_path / f"{i}.json").read_text()) for i in (0, 1)]
+    assert models[0] == models[1]

@@ -179,7 +179,8 @@ impl Bins {
             bins.count[bin] = reader.u64()?;
             bins.low[bin] = reader.f64()?;
             bins.high[bin] = reader.f64()?;
-            if of_values && !(bins.low[bin] <= bins.high[bin]) {
+            let is_range = bins.low[bin] <= bins.high[bin];
+            if of_values && !is_range {
                 return Err(reader.broken());
             }
             if let Some(sums) = &mut sums {
