@@ -53,7 +53,7 @@ impl PyQuestion {
     /// Whether the fit has asked nothing before.
     #[getter]
     fn is_first(&self) -> bool {
-        self.0.id.1 == 0
+        matches!(self.0.ask, Ask::Sample { .. })
     }
 
     /// Whether rows must bring labels.
