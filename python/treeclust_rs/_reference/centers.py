@@ -119,7 +119,7 @@ def column_means(data: WeightedRows[Any], n: int) -> FloatArray:
 def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
     """Return the lower medians of the clusters in the columns' own units; NaN for empty ones."""
     matrix = Units.own(data.rows.n_features).matrix(data.rows)
-    return cluster_medians(matrix, labels, k, data.weight)
+    return cluster_medians(matrix, labels, k, data.weight) + 0.0  # no negative zeros
 
 
 def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
@@ -207,6 +207,9 @@ def _table_cost_about(
     def of_column(feature: int) -> float:
         sizes = points.costs(data, labels, feature)
         with np.errstate(over="ignore"):
+            if criterion == "kmedians":  # as a fit in parts, where rows have no order
+                sizes = sizes if weight is None else weight * sizes
+                return float(sums_by_group(sizes[:, None], np.zeros(len(sizes)), 1, 1)[0, 0])
             return weighted_sum(sizes, weight)
 
     return float(sum(map_in_order(of_column, range(data.rows.n_features), data.threads.n_jobs)))
