@@ -16,6 +16,7 @@ TREE_ARRAYS = (
     "kind",
     "feature",
     "threshold",
+    "lower",
     "children_left",
     "cluster",
     "base_cluster",
@@ -32,7 +33,7 @@ def same_trees(a, b, *, rounded=False):
     A cut between a center and a value may then have another number of few digits in the same gap.
     """
     for name in TREE_ARRAYS:
-        if name != "threshold" or not rounded:
+        if name not in ("threshold", "lower") or not rounded:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     if a.below is None:  # one leaf
         assert b.below is None

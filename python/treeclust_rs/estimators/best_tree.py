@@ -163,11 +163,12 @@ class BestTree(CentersTree):
     thread more. With gaps or levels starts take 17 n d more, a column of levels counting as one a
     level.
 
-    Sparse rows (``objective="kmeans"``) are never made dense: the search looks at their stored
-    cells, which is also what its work is counted in. All of its moves are the same; starts are
-    those of KMeansTree, ExKMC and KernelExpand, of random rows and of sampled columns, as the other
-    methods compare the cells of a table. With ``effort="quick"`` the starts are those of the same
-    rows dense, and mostly the tree is too; rounding may part the ways of the two searches.
+    Sparse rows (``objective="kmeans"`` and ``"labels"``) are never made dense: the search looks at
+    their stored cells, which is also what its work is counted in. All of its moves are the same;
+    starts are those of KMeansTree, ExKMC and KernelExpand, of random rows and of sampled columns,
+    as the other methods compare the cells of a table. With ``effort="quick"`` the starts are those
+    of the same rows dense, and mostly the tree is too; rounding may part the ways of the two
+    searches.
     Memory beside the rows: about 40 bytes a stored cell, 8 n k a thread and 8 d for every leaf of
     a tree.
 
@@ -214,7 +215,7 @@ class BestTree(CentersTree):
 
     @property
     def _takes_sparse(self) -> bool:  # type: ignore[override]
-        return self.objective == "kmeans"
+        return self.objective != "kmedians"
 
     @property
     def _by_labels(self) -> bool:

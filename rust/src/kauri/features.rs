@@ -1,4 +1,5 @@
-//! The features of the rows: those of numbers as they are, those of levels by code.
+//! The features of the rows: those of numbers as they are, in all columns or in stored cells alone, those of levels by
+//! code.
 //!
 //! A row has one feature for each level of a column. With unit u and means m these are t_v = u e_v - m for level v, and 0
 //! where the cell is missing: the levels' coordinates, gaps filled with their means, about these means. A row is held as
@@ -11,7 +12,7 @@
 use super::kernel::{Kernel, Weights, add_row, dot, norm};
 use crate::memory;
 use crate::parallel;
-use crate::table::Table;
+use crate::rows::{CsrRows, Rows};
 
 /// Rows of a block of slots that one task writes.
 const ROWS_PER_TASK: usize = 4096;
@@ -53,11 +54,19 @@ impl OtherSum<'_> {
     }
 }
 
+/// The features of numbers.
+#[derive(Debug, Clone, Copy)]
+enum Numbers<'a> {
+    /// n x `n_numbers`, row-major.
+    Dense(&'a [f64]),
+    /// Of the same shape; cells that are not stored are 0.
+    Sparse(&'a CsrRows<'a>),
+}
+
 /// The features of all rows.
 #[derive(Debug)]
 pub struct RowFeatures<'a> {
-    /// n x `n_numbers`, row-major.
-    numbers: &'a [f64],
+    numbers: Numbers<'a>,
     n_numbers: usize,
     blocks: Vec<Block<'a>>,
     /// n x blocks, row-major.
@@ -71,13 +80,14 @@ pub struct RowFeatures<'a> {
 impl<'a> RowFeatures<'a> {
     /// Returns the features of a kernel, none with a Gram matrix, and those of levels.
     pub(super) fn new(
-        table: &Table<'_>,
+        rows: Rows<'_, '_>,
         kernel: Kernel<'a>,
         levels: &'a [LevelFeatures<'a>],
     ) -> Self {
         let (numbers, n_numbers) = match kernel {
-            Kernel::Features { z, rank } => (z, rank),
-            Kernel::Gram { .. } => (&[][..], 0),
+            Kernel::Features { z, rank } => (Numbers::Dense(z), rank),
+            Kernel::Sparse(z) => (Numbers::Sparse(z), z.n_columns()),
+            Kernel::Gram { .. } => (Numbers::Dense(&[]), 0),
         };
         let mut blocks = Vec::with_capacity(levels.len());
         let (mut own, mut means) = (vec![0.0; n_numbers], vec![0.0; n_numbers]);
@@ -97,8 +107,10 @@ impl<'a> RowFeatures<'a> {
             means.extend(level.means.iter().chain(&[0.0]));
         }
         let mut slots: Vec<u32> =
-            memory::zeros(table.n_samples() * levels.len(), "the levels of the rows");
-        if !levels.is_empty() {
+            memory::zeros(rows.n_samples() * levels.len(), "the levels of the rows");
+        if let Rows::Table(table) = rows
+            && !levels.is_empty()
+        {
             let tasks = slots.chunks_mut(ROWS_PER_TASK * levels.len()).enumerate();
             parallel::map(tasks, |(task, slots)| {
                 let mut cells = vec![0.0; slots.len() / levels.len()];
@@ -125,10 +137,13 @@ impl<'a> RowFeatures<'a> {
         self.own.len()
     }
 
-    /// Returns a row's features of numbers.
+    /// Returns a row's features of numbers; none if these are sparse.
     #[inline(always)]
     pub(super) fn numbers(&self, row: u32) -> &'a [f64] {
-        &self.numbers[row as usize * self.n_numbers..][..self.n_numbers]
+        match self.numbers {
+            Numbers::Dense(z) => &z[row as usize * self.n_numbers..][..self.n_numbers],
+            Numbers::Sparse(_) => &[],
+        }
     }
 
     /// Returns a row's slots.
@@ -151,7 +166,15 @@ impl<'a> RowFeatures<'a> {
     /// Adds a row to counts.
     #[inline(always)]
     pub(super) fn add(&self, counts: &mut [f64], row: u32, weight: f64) {
-        add_row(counts, self.numbers(row), weight);
+        match self.numbers {
+            Numbers::Dense(_) => add_row(counts, self.numbers(row), weight),
+            Numbers::Sparse(z) => {
+                let (columns, cells) = z.row(row as usize);
+                for (&column, &x) in columns.iter().zip(cells) {
+                    counts[column as usize] += weight * x;
+                }
+            }
+        }
         for &slot in self.slots(row) {
             counts[slot as usize] += weight;
         }
@@ -181,7 +204,13 @@ impl<'a> RowFeatures<'a> {
             let of_means = dot(of_levels, means);
             of_levels.iter_mut().for_each(|x| *x = unit * *x - of_means);
         }
-        move |row| dot(&numbers, self.numbers(row)) + self.at_slots(row, &of_slots)
+        move |row| match self.numbers {
+            Numbers::Dense(_) => dot(&numbers, self.numbers(row)) + self.at_slots(row, &of_slots),
+            Numbers::Sparse(z) => {
+                let (columns, cells) = z.row(row as usize);
+                columns.iter().zip(cells).map(|(&column, x)| numbers[column as usize] * x).sum()
+            }
+        }
     }
 
     /// Whether rows have fewer entries of levels than there are, so that [`RowFeatures::stocks_of_few`] is the faster way.
@@ -308,7 +337,7 @@ mod tests {
     use ndarray::Array1;
 
     use super::*;
-    use crate::table::{Column, MISSING_LEVEL};
+    use crate::table::{Column, MISSING_LEVEL, Table};
 
     /// Numbers in [0, 1), always the same ones.
     fn numbers() -> impl FnMut() -> f64 {
@@ -343,7 +372,8 @@ mod tests {
             .map(|(column, means)| LevelFeatures { column, unit: 0.5 + column as f64, means })
             .collect();
         let z: Vec<f64> = (0..n).map(|_| next()).collect();
-        let features = RowFeatures::new(&table, Kernel::Features { z: &z, rank: 1 }, &levels);
+        let features =
+            RowFeatures::new(Rows::Table(&table), Kernel::Features { z: &z, rank: 1 }, &levels);
         let given: Vec<f64> = (0..n).map(|_| next() + 0.1).collect();
         let mut counts = features.nothing();
         for weights in [Weights(None), Weights(Some(&given))] {
