@@ -1196,7 +1196,7 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         4,
         b"caf\xe9,y\n1,2\n",
         ["--encoding", "ascii"],
-        "t.csv is no text in the encoding ascii.",
+        "t.csv is not text in the encoding ascii.",
     ),
     "unknown encoding": (
         2,
@@ -1235,13 +1235,13 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         4,
         gzip.compress(b"x\n1\n"),
         [],
-        "t.csv is no text but compressed by gzip: name it .csv.gz, or .tsv.gz with tabs.",
+        "t.csv is not text but compressed by gzip: name it .csv.gz, or .tsv.gz with tabs.",
     ),
     "spreadsheet": (
         4,
         b"PK\x03\x04\x14\x00\xff",
         [],
-        "t.csv is no text but a spreadsheet or zip file: save it as CSV first.",
+        "t.csv is not text but a spreadsheet or zip file: save it as CSV first.",
     ),
     "words with gaps as the reference": (
         3,

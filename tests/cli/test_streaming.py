@@ -434,6 +434,43 @@ def test_fits_are_those_of_the_whole_table(suffix: str, options: list[str], fold
     assert pl.read_parquet("stream.parquet").equals(pl.read_csv("whole.csv"))
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("names", [["a", "b", "c"], [7, -1, 30]])
+def test_a_fit_explains_a_column(
+    suffix: str,
+    names: list[object],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    frame = points().with_columns(pl.Series("group", [names[i // 7 % 3] for i in range(60)]))
+    path = f"t{suffix}"
+    if suffix == ".csv":
+        frame.write_csv(path)
+    else:
+        frame.write_parquet(path)
+    fit = ["fit", path, "--drop", "id,segment", *FIT[:4], "-q", "--reference", "group"]
+    for name, stream in (("whole", []), ("stream", ["--stream"])):
+        labels = ["--labels-out", f"{name}.csv"]
+        assert main([*fit, *stream, "--leaves", "5", "-o", f"{name}.json", *labels]) == 0
+    assert Path("stream.json").read_bytes() == Path("whole.json").read_bytes()
+    assert Path("stream.csv").read_bytes() == Path("whole.csv").read_bytes()
+    for options in (["-k", "5"], ["--leaves", "1"], ["--columns", "x"]):
+        assert outcome([*fit, *options, "--stream"], capsys) == outcome([*fit, *options], capsys)
+    missing = [*fit[:-1], "none"]
+    assert outcome([*missing, "--stream"], capsys) == outcome(missing, capsys)
+
+
+def test_a_column_of_numbers_and_words_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = points().with_columns(pl.Series("group", ["1"] * 40 + ["2", "a"] * 10))
+    frame.write_csv("t.csv")
+    fit = ["fit", "t.csv", "--drop", "id,segment", *FIT[:4], "-q", "--reference", "group"]
+    status, _, err = outcome([*fit, "--stream"], capsys)
+    assert status == 3
+    assert "integers in some rows (1) and text in others" in err
+
+
 def test_a_fit_tells_the_size_of_the_table(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -480,7 +517,6 @@ def test_a_fit_takes_complete_numbers(
         ([*FIT, "--cuts", "interval"], "--cuts interval: cuts are thresholds."),
         ([*FIT, "--criterion", "kmedians"], "--criterion kmedians: the criterion is kmeans."),
         ([*FIT, "--scale", "robust"], "--scale robust: add --scale standard, or units by --unit."),
-        ([*FIT, "--reference", "segment"], "leave --reference out."),
         ([*FIT, "--numbers", "x"], "--stream does not go with --numbers, which looks at all"),
         ([*FIT, "--levels", "x"], "--stream does not go with --levels, which looks at all"),
     ],

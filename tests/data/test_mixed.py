@@ -423,7 +423,7 @@ def test_columns_of_text_to_numbers():
         tc.text_to_numbers(X, {"a": "€"})
     with pytest.raises(ValueError, match="X has no column 'c'"):
         tc.text_to_numbers(X, ["c"])
-    with pytest.raises(TypeError, match="'d' is no text but Date"):
+    with pytest.raises(TypeError, match="'d' is not text but Date"):
         tc.text_to_numbers(X, ["a", "d"])
     with pytest.raises(TypeError, match=r"takes a frame\. Got ndarray"):
         tc.text_to_numbers(np.ones((2, 2)), [0])

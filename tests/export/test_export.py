@@ -292,7 +292,7 @@ def test_explain_refuses_what_does_not_fit():
     tree = customers()
     with pytest.raises(ValueError, match="Row 1 does not belong to leaf 1: the value 50 of income"):
         explain_rows(tree, [1, 1], np.array([[3.0, 3], [50, 3]]))
-    with pytest.raises(ValueError, match="leaf_ids holds 2, which is no leaf"):
+    with pytest.raises(ValueError, match="leaf_ids holds 2, which is not a leaf"):
         explain_rows(tree, [1, 2], np.zeros((2, 2)))
     with pytest.raises(ValueError, match="one dimension"):
         explain_rows(tree, [[1]], np.zeros((1, 2)))
@@ -667,7 +667,7 @@ def test_picture_refuses(pyplot, monkeypatch):
         plot_tree(customers(), colors=["#000000", "#ffffff"])
     with pytest.raises(ValueError, match=r"must be a list .* Got 'red'"):
         plot_tree(customers(), colors="red")
-    with pytest.raises(ValueError, match="colors holds 'rde', which is no colour"):
+    with pytest.raises(ValueError, match="colors holds 'rde', which is not a colour"):
         plot_tree(customers(), colors=["red", "rde", "red", "red"])
     with pytest.raises(ValueError, match="orientation must be"):
         plot_tree(customers(), orientation="up")
@@ -752,8 +752,8 @@ def test_json_keeps_every_bit():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no valid JSON"),
-        ("{", "no valid JSON"),
+        ("", "not valid JSON"),
+        ("{", "not valid JSON"),
         ("[" * 200_000, "nested too deeply"),
         ('{"a":' * 100_000, "nested too deeply"),
         ("[1, 2]", "must hold an object, not a list"),

@@ -292,7 +292,7 @@ def test_two_columns_of_more():
     with pytest.raises(ValueError, match="tests b too, besides the columns to be drawn"):
         model.plot_partition(frame, columns=["a", "c"])
     for wrong in (["a", "x0"], [0, 4], [0, 1.5], [None, 1]):
-        with pytest.raises(ValueError, match="which is no column of this tree"):
+        with pytest.raises(ValueError, match="which is not a column of this tree"):
             model.plot_partition(frame, columns=wrong)
     with pytest.raises(ValueError, match="two different ones"):
         model.plot_partition(frame, columns=["b", 1])

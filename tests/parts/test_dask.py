@@ -39,7 +39,7 @@ def test_what_is_no_collection_is_refused():
     X, centers = example(50)
     with pytest.raises(TypeError, match=r"rows must be a Dask DataFrame or Array\. Got ndarray"):
         tc.dask.fit(model_of(centers), X)
-    with pytest.raises(ValueError, match="sample_weight='w' is no column"):
+    with pytest.raises(ValueError, match="sample_weight='w' is not a column"):
         tc.dask.fit(model_of(centers), da.from_array(X, chunks=25), sample_weight="w")
 
 

@@ -1,10 +1,8 @@
 """Fits in parts: the same tree as in memory, however the rows are shared out."""
 
-import json
 import pickle
 import warnings
 from functools import reduce
-from itertools import pairwise
 from operator import add
 
 import numpy as np
@@ -13,77 +11,10 @@ import pytest
 from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
+from parts_cases import KINDS, answers, converse, parts_of, rows, same
 from treeclust_rs.parts import Answer, Fit, Question, fit_batches
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* clusters:UserWarning")
-
-
-def rows(rng, n=400, d=4, k=4, kind="plain"):
-    """Return rows and centers; many ties unless the rows are plain."""
-    X = rng.normal(size=(n, d)) + rng.integers(0, k, size=(n, 1)) * rng.normal(size=(1, d))
-    if kind == "ties":
-        X = rng.integers(0, 4, size=(n, d)).astype(float)
-    elif kind == "duplicates":
-        X = X[rng.integers(0, max(n // 8, 1), size=n)]
-    elif kind == "far":
-        X += 1e8
-    elif kind == "far row":
-        X[n // 3] = [1e8, -1e8, *X[n // 3, 2:]]
-    elif kind == "huge row":
-        X[n // 3, 0] = 1e150
-    elif kind == "zeros":
-        X = np.where(rng.random(X.shape) < 0.7, rng.choice([0.0, -0.0], size=X.shape), X)
-    elif kind == "tiny":
-        X *= 1e-300
-    centers = np.unique(X[rng.choice(n, min(k, n), replace=False)], axis=0)
-    return X, centers
-
-
-KINDS = ["plain", "ties", "duplicates", "far", "far row", "huge row", "zeros", "tiny"]
-
-
-def parts_of(rng, n, n_parts):
-    """Return the ends of uneven parts, some of them empty or of one row."""
-    cuts = np.sort(rng.integers(0, n + 1, size=n_parts - 1))
-    if n_parts > 3:
-        cuts[1] = cuts[0]
-        cuts[-1] = min(cuts[-2] + 1, n)
-    return [0, *np.sort(cuts).tolist(), n]
-
-
-def answers(question, X, ends, weight=None):
-    return [
-        question.answer(
-            X[a:b], part_id=part, sample_weight=None if weight is None else weight[a:b], n_jobs=1
-        )
-        for part, (a, b) in enumerate(pairwise(ends))
-    ]
-
-
-def converse(fit, X, ends, weight=None, rng=None):
-    """Lead a fit to its end; answers cross as bytes and are added up in any order."""
-    while (question := fit.question()) is not None:
-        question = Question.from_bytes(question.to_bytes())
-        found = answers(question, X, ends, weight)
-        if rng is not None:
-            rng.shuffle(found)
-        fit.tell(Answer.from_bytes(reduce(add, found).to_bytes()))
-    return fit.result()
-
-
-def same(found, expected):
-    assert json.loads(found.to_json()) == json.loads(expected.to_json())
-    assert found.cost_path_.equals(expected.cost_path_)
-    np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
-    np.testing.assert_array_equal(found.scale_, expected.scale_)
-    assert found.inertia_ == expected.inertia_
-    assert found.reference_inertia_ == expected.reference_inertia_
-    assert found.cost_ratio_ == expected.cost_ratio_
-    first = expected.n_leaves_ // 2
-    if first:
-        small, of_memory = found.truncate(first), expected.truncate(first)
-        assert small.inertia_ == of_memory.inertia_
-        np.testing.assert_array_equal(small.cluster_centers_, of_memory.cluster_centers_)
 
 
 def model_of(centers, **options):
@@ -553,7 +484,7 @@ def test_sources_that_give_no_rows_are_refused(table, tmp_path):
         with pytest.raises(error) as caught:
             fit_batches(model, batches)
         assert message in str(caught.value), batches
-    with pytest.raises(ValueError, match="sample_weight='v' is no column"):
+    with pytest.raises(ValueError, match="sample_weight='v' is not a column"):
         fit_batches(model, frame.lazy(), sample_weight="v")
     calls = []
 

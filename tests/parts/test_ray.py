@@ -121,7 +121,7 @@ def test_errors_are_those_of_other_engines():
     frame = pd.DataFrame(X, columns=NAMES)
     with pytest.raises(TypeError, match=r"dataset must be a Ray dataset\. Got DataFrame instead"):
         tc.ray.fit(model_of(centers), frame)
-    with pytest.raises(ValueError, match="sample_weight='w' is no column of the rows"):
+    with pytest.raises(ValueError, match="sample_weight='w' is not a column of the rows"):
         tc.ray.fit(model_of(centers), blocks_of(frame), sample_weight="w")
     with pytest.raises(TypeError, match=r"^A fit in parts takes numbers alone; .* 'a'"):
         tc.ray.fit(model_of(centers), blocks_of(frame.assign(a="x"), 3))

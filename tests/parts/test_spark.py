@@ -140,7 +140,7 @@ def test_errors_are_those_of_other_engines(spark):
     frame = pd.DataFrame(X, columns=NAMES)
     with pytest.raises(TypeError, match=r"sdf must be a Spark DataFrame\. Got DataFrame instead"):
         tc.spark.fit(model_of(centers), frame)
-    with pytest.raises(ValueError, match="sample_weight='w' is no column of the rows"):
+    with pytest.raises(ValueError, match="sample_weight='w' is not a column of the rows"):
         tc.spark.fit(model_of(centers), spark.createDataFrame(frame), sample_weight="w")
     with pytest.raises(TypeError, match=r"^A fit in parts takes numbers alone; .* 'a'"):
         tc.spark.fit(model_of(centers), spark.createDataFrame(frame.assign(a="x")))

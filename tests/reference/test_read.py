@@ -25,7 +25,9 @@ class Duck:
 def test_what_is_no_estimator_is_named(name, duck):
     model = MODELS[name]
     model = type(model)(**(model.get_params(deep=False) | {"reference": duck}))
-    with pytest.raises(TypeError, match="reference is a Duck, which is no scikit-learn estimator"):
+    with pytest.raises(
+        TypeError, match="reference is a Duck, which is not a scikit-learn estimator"
+    ):
         model.fit(blobs())
 
 

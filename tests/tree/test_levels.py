@@ -438,7 +438,7 @@ def changed(name: str, place: int, value: object) -> dict[str, object]:
         (changed("feature", 0, 1), "Node 0 .* tests levels of a feature that has none"),
         (changed("feature", 2, 3), "Node 2 .* compares a feature that has levels"),
         (changed("threshold", 1, 0.5), "Node 1 .* must have the threshold NaN"),
-        (changed("lower", 0, 0.5), "Node 0 .* is no interval node"),
+        (changed("lower", 0, 0.5), "Node 0 .* is not an interval node"),
         ({"column_kinds": ["number"] * 7}, "column_kinds must have 8 entries, one per feature"),
         (changed("column_kinds", 1, "text"), "Feature 1 .* unknown kind 'text'"),
         (changed("column_kinds", 1, "datetime[Mars/Olympus]"), "Feature 1 .* no time zone 'Mars/"),

@@ -113,7 +113,7 @@ def changed(name, place, value):
         (changed("feature", 0, 0), "Node 0 .* feature -2 .* or tests none"),
         (changed("feature", 1, -2), "Node 1 .* feature -2"),
         (changed("threshold", 0, 1.0), "Node 0 .* oblique node and must have the threshold NaN"),
-        (changed("lower", 0, 1.0), "Node 0 .* is no interval node"),
+        (changed("lower", 0, 1.0), "Node 0 .* is not an interval node"),
         (changed("kind", 2, 1) | changed("feature", 2, 0), "Node 2 .* threshold that is not fin"),
         (changed("kind", 1, 3), "Node 1 .* feature -2"),
         (changed("kind", 0, 9), "Node 0 .* unknown kind; .* 3 .oblique"),

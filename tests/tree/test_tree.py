@@ -84,7 +84,7 @@ def small_tree(**changes):
         ({"threshold": [1, 1, 5, -2, -2, -2, -2]}, "Node 2 .* must have the threshold NaN"),
         ({"lower": [NAN, NAN, 9, NAN, NAN, NAN, NAN]}, "Node 2 .* lower above upper"),
         ({"lower": [NAN] * 7}, "Node 2 .* an end that is not finite"),
-        ({"upper": [1, NAN, 9, NAN, NAN, NAN, NAN]}, "Node 0 .* no interval node"),
+        ({"upper": [1, NAN, 9, NAN, NAN, NAN, NAN]}, "Node 0 .* not an interval node"),
         ({"impurity": [-1.0] + [0] * 6}, "Node 0 .* a impurity"),
         ({"impurity": [1e308] + [0] * 6}, "Node 0 .* overflows times its weight"),
         ({"n_node_samples": [8, 4, 4, 2, -2, 2, 2]}, "Node 4 .* negative n_node_samples"),

@@ -261,7 +261,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
             If no change of the other columns leads to the cluster, there is no such cluster or
             column, or `row` is not one row.
         TypeError
-            If `row` is no row, `fixed` no columns or `costs` no mapping.
+            If `row` is not a row, `fixed` not columns or `costs` not a mapping.
 
         %(predict_errors)s
 
@@ -587,4 +587,5 @@ class TreeClusterer(SavedEstimator, abstract=True):
     def _set_tree(self, tree: ClusterTree, names_given: bool = False) -> None:
         self.tree_ = tree
         self.classes_ = np.asarray(tree.classes)
+        self._is_fitted_in_parts = self._had_label_column = False
         set_columns(self, tree.n_features, tree.feature_names, given=names_given)

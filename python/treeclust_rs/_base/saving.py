@@ -60,8 +60,10 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     # How the command line read columns of the fit, where its user chose it: other files are read
     # the same way.
     _read_as = ReadAs()
-    # Whether the fit saw the rows in parts, see `treeclust_rs.parts`.
+    # Whether the fit saw the rows in parts, see `treeclust_rs.parts`, and whether these brought the
+    # labels of the reference.
     _is_fitted_in_parts = False
+    _had_label_column = False
     # Parameters whose defaults must not stand in for what a file could not hold.
     _defining: ClassVar[tuple[str, ...]] = ()
     # An attribute that every fitted model has, and those that take the rows of the fit, which
@@ -188,7 +190,8 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
         params["scale"] = plain_scale(self.scale)
         params.pop("reference", None)
-        if given.get("reference") is not None and given["n_clusters"] is None:
+        has_reference = given.get("reference") is not None or self._had_label_column
+        if has_reference and given["n_clusters"] is None:
             # They were the reference's, which is lost: a new fit is to find as many.
             params["n_clusters"] = int(getattr(self, "n_clusters_"))  # noqa: B009
         if self._names_given:

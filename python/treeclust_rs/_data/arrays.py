@@ -131,7 +131,7 @@ def _numbers_from_objects(array: npt.NDArray[Any]) -> FloatArray:
             try:
                 np.asarray(value, dtype=object).astype(np.float64)
             except (TypeError, ValueError, OverflowError) as cell_error:
-                # A ValueError is a string that is no number; scikit-learn has the same types.
+                # A ValueError is a string that is not a number; scikit-learn has the same types.
                 kind = TypeError if isinstance(cell_error, TypeError) else ValueError
                 raise kind(
                     f"X must hold numbers, but row {row} of column x{column} holds {value!r}: "

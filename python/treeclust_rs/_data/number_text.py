@@ -80,7 +80,7 @@ class TextNumbers(NamedTuple):
     is_uniform: bool
     """Whether all cells that are numbers have the unit."""
     is_odd: pl.Series
-    """Where a cell is no number, or has another unit."""
+    """Where a cell is not a number, or has another unit."""
 
     def complaint(self, cells: pl.Series, row_words: Callable[[int], str]) -> str:
         """Return the words for odd cells, "" where there are none; `row_words`: for a row."""

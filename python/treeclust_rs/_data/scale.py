@@ -92,7 +92,7 @@ def given_scale(scale: Scale, n_features: int, names: Sequence[str] | None) -> F
     Raises
     ------
     ValueError
-        If a unit is no finite number above 0, an array has not one unit per column, or a mapping
+        If a unit is not a finite number above 0, an array has not one unit per column, or a mapping
         names a column that there is not.
     """
     plain = plain_scale(scale, names)

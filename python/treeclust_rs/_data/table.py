@@ -181,7 +181,7 @@ def check_feature_names(
     TypeError
         If they are no list of names: a single string, a set, a mapping, something without entries.
     ValueError
-        If there are more or fewer names than columns, one is no string, not valid Unicode or
+        If there are more or fewer names than columns, one is not a string, not valid Unicode or
         repeated, or the names are not those that the columns have.
     """
     if isinstance(given, (str, bytes, Set, Mapping)) or not isinstance(given, Iterable):

@@ -54,7 +54,7 @@ def text_to_numbers(
     Raises
     ------
     TypeError
-        If `X` is no frame, or a column is neither text nor numbers.
+        If `X` is not a frame, or a column is neither text nor numbers.
     ValueError
         If `X` lacks a column, or cells cannot be read: names the column, the first cells and rows.
 
@@ -96,7 +96,7 @@ def _text_of(source: FrameSource, name: object) -> pl.Series | None:
         return None
     if kind != "levels":
         raise TypeError(
-            f"Column {name!r} is no text but {source.type_of(position)}: leave it out of columns."
+            f"Column {name!r} is not text but {source.type_of(position)}: leave it out of columns."
         )
     (cells,) = source.cells([position], ["levels"])
     assert isinstance(cells, Texts), "levels are texts"

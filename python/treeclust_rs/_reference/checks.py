@@ -47,7 +47,11 @@ def warn_misfit(
     nearer_elsewhere: BoolArray, sample_weight: FloatArray | None, stacklevel: int
 ) -> None:
     """Warn if many rows are nearer to another cluster's center than to their own's."""
-    misfit = float(np.average(nearer_elsewhere, weights=sample_weight))
+    warn_of_misfit(float(np.average(nearer_elsewhere, weights=sample_weight)), stacklevel + 1)
+
+
+def warn_of_misfit(misfit: float, stacklevel: int) -> None:
+    """Warn if a large share of the rows is nearer to another cluster's center than their own's."""
     if misfit > _MAX_MISFIT:
         warnings.warn(
             f"{misfit:.0%} of the rows are nearer to the center of another cluster than their "

@@ -64,9 +64,7 @@ def read_reference(
             f"reference must be None, an estimator, or an array of centers or labels. Got {shown}; "
             "an estimator is given as an instance, for example KMeans(5)."
         )
-    if isinstance(reference, (list, tuple)) and any(isinstance(item, str) for item in reference):
-        reference = np.array(reference, dtype=object)  # else numbers among them become strings
-    array = np.asarray(reference)
+    array = label_array(reference)
     is_column = array.ndim == 2 and array.shape == (table.n_samples, 1)
     if is_column and table.n_features > 1:
         way = "give the column itself" if hasattr(reference, "columns") else "reference.ravel()"
@@ -100,7 +98,7 @@ def _read_estimator(
         is_fitted_here = True
     except (AttributeError, TypeError) as error:
         raise TypeError(
-            f"reference is a {name}, which is no scikit-learn estimator (it lacks "
+            f"reference is a {name}, which is not a scikit-learn estimator (it lacks "
             "__sklearn_tags__). Give an array: its labels, for example "
             "reference=clusterer.fit(X).labels_, or its centers."
         ) from error
@@ -203,6 +201,37 @@ def read_labels(
     n = table.n_samples
     if len(array) != n:
         raise ValueError(f"{what} has {len(array)} labels, but X has {n} rows.")
+    array, noise = typed_labels(array, what)
+    kept = ~noise if counted is None else ~noise & counted
+    if not kept.any():
+        n_noise = int(noise.sum())
+        others = (
+            ""
+            if n_noise == n
+            else f"; the other {n - n_noise} have weight 0 or no value in any column"
+        )
+        raise ValueError(
+            f"{what} marks {n_noise} of {n} rows as noise (-1){others}. No row is left to fit: "
+            "give a clustering in which some rows with a value have a cluster."
+        )
+    classes, codes = distinct(array[kept])
+    labels = np.full(n, -1, dtype=np.int64)
+    labels[kept] = codes
+    return ReferenceInput(classes=classes.tolist(), labels=labels)
+
+
+def label_array(labels: Any) -> npt.NDArray[Any]:
+    """Return an array in which numbers among strings are still numbers."""
+    if isinstance(labels, (list, tuple)) and any(isinstance(item, str) for item in labels):
+        return np.array(labels, dtype=object)
+    return np.asarray(labels)
+
+
+def typed_labels(array: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[Any], BoolArray]:
+    """Return labels as integers or strings, and the mask of those that mark noise.
+
+    Raises ValueError or TypeError for others, which messages call `what`.
+    """
     if array.dtype.kind == "f":
         wrong = ~np.isfinite(array) | (array != np.rint(array))
         if wrong.any():
@@ -229,19 +258,4 @@ def read_labels(
                 "mark noise by -1."
             )
         array = np.asarray(values, dtype=np.str_)
-    kept = ~noise if counted is None else ~noise & counted
-    if not kept.any():
-        n_noise = int(noise.sum())
-        others = (
-            ""
-            if n_noise == n
-            else f"; the other {n - n_noise} have weight 0 or no value in any column"
-        )
-        raise ValueError(
-            f"{what} marks {n_noise} of {n} rows as noise (-1){others}. No row is left to fit: "
-            "give a clustering in which some rows with a value have a cluster."
-        )
-    classes, codes = distinct(array[kept])
-    labels = np.full(n, -1, dtype=np.int64)
-    labels[kept] = codes
-    return ReferenceInput(classes=classes.tolist(), labels=labels)
+    return array, noise

@@ -272,7 +272,7 @@ ValueError
     If there is no such cluster, two clusters would have the same label, one would be called -1,
     which marks noise, or a label is not valid Unicode.
 TypeError
-    If `names` is no mapping, a label is neither a string nor an integer, or some would be
+    If `names` is not a mapping, a label is neither a string nor an integer, or some would be
     strings and others integers.
 
 [affinity_as_fit]

@@ -99,7 +99,7 @@ def loads(
             object_pairs_hook=_unique_keys,
         )
     except json.JSONDecodeError as error:
-        raise ValueError(f"The model file is no valid JSON: {error}.") from None
+        raise ValueError(f"The model file is not valid JSON: {error}.") from None
     except RecursionError:
         raise ValueError("The model file is nested too deeply.") from None
     if not isinstance(payload, dict):
@@ -165,7 +165,7 @@ def check_keys(
     Raises
     ------
     ValueError
-        If it is no object, or a key is missing or unknown.
+        If it is not an object, or a key is missing or unknown.
     """
     if not isinstance(content, dict):
         raise ValueError(f"{where} must be an object, not {json_name(content)}.")
@@ -198,7 +198,7 @@ def float_array(
     Raises
     ------
     ValueError
-        If the lengths differ, or an entry is no finite number.
+        If the lengths differ, or an entry is not a finite number.
     """
     rows = check_list(values, name, {list} if len(shape) == 2 else None, shape[0])
     if len(shape) == 2:
@@ -225,7 +225,7 @@ def int_array(values: object, name: str, length: int | None) -> IntArray:
     Raises
     ------
     ValueError
-        If the length differs, or an entry is no integer, or a too large one.
+        If the length differs, or an entry is not an integer, or too large.
     """
     numbers = check_list(values, name, {int}, length)
     try:

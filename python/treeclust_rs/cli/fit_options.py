@@ -61,8 +61,6 @@ def _check_stream(arguments: argparse.Namespace) -> None:
     ):
         if value_of(arguments, option) == value:
             raise UserError(f"--stream does not go with {option} {value}: {without}.")
-    if arguments.reference is not None:
-        raise UserError("--stream finds the clusters by k-means: leave --reference out.")
     for option in ("--numbers", "--levels"):
         if value_of(arguments, option):
             raise UserError(
@@ -405,8 +403,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     add_stream(
         work,
         "for tables larger than memory, with --method exkmc --base-tree none and columns of "
-        "numbers without gaps: read them batch by batch, some dozens of times; up to 100,000 rows "
-        "the model is the same, of more rows k-means sees a sample",
+        "numbers without gaps: read them batch by batch, some dozens of times; with --reference or "
+        "up to 100,000 rows, the model is the same, of more rows k-means sees a sample",
     )
 
 
@@ -419,7 +417,10 @@ def add_work(parser: argparse.ArgumentParser, jobs: str) -> argparse._ArgumentGr
     work.add_argument("--jobs", type=read.whole_number(1), metavar="N", help=jobs)
     talk = work.add_mutually_exclusive_group()
     talk.add_argument(
-        "-v", "--verbose", action="store_true", help="tell progress even if stderr is no terminal"
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="tell progress even if stderr is not a terminal",
     )
     talk.add_argument("-q", "--quiet", action="store_true", help="print nothing but errors")
     return work

@@ -110,17 +110,30 @@ def _fit_table(arguments: argparse.Namespace) -> _Fitted:
 
 def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     """Fit a model to a table that is read again and again, batch by batch."""
-    stream = open_stream(arguments)
-    columns = chosen_columns(stream.head(), arguments)
+    stream, reference = open_stream(arguments), arguments.reference
+    head = stream.head()
+    columns = chosen_columns(head, arguments)
+    if reference is not None:
+        head.require([reference])
     model = _estimator(arguments, columns, None)
     chosen_by = "--columns" if arguments.columns else "--drop"
+    clusters: set[object] = set()
 
     def rows() -> Iterator[pl.DataFrame]:
         return stream.map(lambda batch: _complete_numbers(batch, columns, chosen_by))
 
+    def with_labels(batch: Batch) -> pl.DataFrame:
+        labels = batch.labels(reference)
+        clusters.update(labels.tolist())
+        frame = _complete_numbers(batch, columns, chosen_by)
+        return frame.with_columns(pl.Series(reference, labels))
+
     try:
-        fit_batches(model, rows)
+        batches = rows if reference is None else lambda: stream.map(with_labels)
+        fit_batches(model, batches, reference=reference)
     except ValueError as error:
+        if clusters:
+            _check_clusters(arguments, len(clusters - {NOISE}), arguments.leaves)
         raise ValueError(str(error).replace("batches has", f"{stream.name} has", 1)) from error
     n_rows = int(model.tree_.n_node_samples[0])
     size = f"{format_count(n_rows, 'row')}, {format_count(len(columns), 'column')}"
@@ -165,7 +178,11 @@ def check_sizes(
             rows = format_count(n_rows, "row")
             raise DataError(f"-k {n_clusters}{default} is more than the {rows} of {source.name}.")
         return
-    n_clusters = number_of_clusters(arguments, reference)
+    _check_clusters(arguments, number_of_clusters(arguments, reference), leaves)
+
+
+def _check_clusters(arguments: argparse.Namespace, n_clusters: int, leaves: float | None) -> None:
+    """Raise DataError for options that do not suit the clusters of the reference."""
     column = arguments.reference
     if arguments.clusters not in (None, n_clusters):
         raise DataError(

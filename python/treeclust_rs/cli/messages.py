@@ -7,7 +7,7 @@ from typing import ClassVar
 
 EXIT_STATUSES = (
     "exit status: 0 done; 2 the command line is wrong; 3 a table is not what the command or the "
-    "model\nneeds; 4 a file cannot be read or written, is no model file, or disk or memory is "
+    "model\nneeds; 4 a file cannot be read or written, is not a model file, or disk or memory is "
     "full;\n130 interrupted"
 )
 """For the help of every command."""

@@ -231,7 +231,7 @@ def _sink_parquet(parts: Iterator[pl.DataFrame], path: Path) -> None:
 def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a table in which no text, nor a column's name, is a formula to a spreadsheet.
 
-    Text that begins as formulas do, and is no number, gets an apostrophe in front.
+    Text that begins as formulas do, and is not a number, gets an apostrophe in front.
     """
 
     def escaped(column: pl.Series) -> pl.Series:

@@ -1,7 +1,7 @@
 """Tables from disk for the command: text files of any separator and encoding, and Parquet.
 
 A text file is read as text, cell by cell, and a column becomes numbers, times or levels when it is
-needed. So a message can show the cell that is no number, columns that are not used may hold
+needed. So a message can show the cell that is not a number, columns that are not used may hold
 anything, and `predict` writes the cells back as they were. Several files of the same columns are
 one table.
 """
@@ -375,7 +375,7 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
     Raises
     ------
     UserError
-        If a file is of no known kind, is no such table or has no rows, or if the files differ in
+        If a file is of no known kind, is not such a table or has no rows, or if the files differ in
         their columns.
     OSError
         If a file cannot be read.

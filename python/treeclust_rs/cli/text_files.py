@@ -277,9 +277,9 @@ def _check_encoding(path: Path, name: str, encoding: str | None) -> None:
             start = binary.read(4)
         for magic, kind in _OTHER_FILES.items():
             if start.startswith(magic):
-                raise FileError(f"{name} is no text but {kind}") from error
+                raise FileError(f"{name} is not text but {kind}") from error
         if encoding is not None:
-            raise FileError(f"{name} is no text in the encoding {encoding}.") from error
+            raise FileError(f"{name} is not text in the encoding {encoding}.") from error
         utf16 = start[:2] in (b"\xff\xfe", b"\xfe\xff")
         guess = "utf-16" if utf16 else "latin-1"
         converted = shlex.quote(f"{path.stem}-utf8{path.suffix}")
@@ -331,7 +331,7 @@ def _separator_advice(separator: str, lines: list[str]) -> str:
 
 
 def _complaint(lines: Iterable[str], separator: str) -> str:
-    """Return why a file is no table, in words for its reader."""
+    """Return why a file is not a table, in words for its reader."""
     reader = csv.reader(lines, delimiter=separator, strict=True)
     width, done = 0, 0
     try:

@@ -319,7 +319,7 @@ class ObliqueTree(GrownClusterer, ReferenceModel):
             splits.
         TypeError
             If a column is not numbers, X is sparse without ``metric="cosine"`` and oblique splits,
-            or `init` is no tree.
+            or `init` is not a tree.
 
         Warns
         -----

@@ -90,7 +90,7 @@ def met_conditions(
     conditions = {leaf: path.conditions() for leaf, _, path in walk_leaves(tree) if leaf in wanted}
     if len(conditions) < len(wanted):
         unknown = min(wanted - conditions.keys())
-        raise ValueError(f"leaf_ids holds {unknown}, which is no leaf of the tree.")
+        raise ValueError(f"leaf_ids holds {unknown}, which is not a leaf of the tree.")
     # Per oblique node the scores of the rows that pass it.
     scores: dict[int, FloatArray] = {}
     for leaf, met in conditions.items():

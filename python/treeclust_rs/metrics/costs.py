@@ -54,7 +54,7 @@ def kmeans_cost(
         If sizes do not fit, a cell or weight is infinite, a weight is NaN, or `scale` holds what is
         no unit.
     TypeError
-        If a column holds what is no number, text, boolean or time.
+        If a column holds anything but numbers, text, booleans or times.
 
     Examples
     --------

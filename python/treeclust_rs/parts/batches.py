@@ -16,6 +16,7 @@ import polars as pl
 from .._data.frames import frame_source, string_names
 from .._util import listed
 from ..estimators.exkmc import ExKMC
+from .engines import BesideColumns
 from .protocol import Fit, Gathering
 
 
@@ -44,7 +45,13 @@ _SCANS: dict[str, Callable[..., pl.LazyFrame]] = {
 }
 
 
-def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None) -> ExKMC:
+def fit_batches(
+    model: ExKMC,
+    batches: Any,
+    *,
+    sample_weight: str | None = None,
+    reference: str | None = None,
+) -> ExKMC:
     """Fit a model to rows that are read batch by batch, several times, and never held at once.
 
     The tree is that of ``model.fit`` with all rows in memory, to the bit. Memory: some batches and
@@ -61,6 +68,10 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
         time.
     sample_weight : str, default=None
         The column of the frames that holds the weights of the rows; it is not fitted to.
+    reference : str, default=None
+        The column that holds the clusters to be explained, integers or strings, at most 4,096
+        different ones; -1 marks noise. It is not fitted to. The model's own `reference` is then
+        None. The tree is that of ``model.fit`` with these labels as `reference`.
 
     Returns
     -------
@@ -93,24 +104,17 @@ def fit_batches(model: ExKMC, batches: Any, *, sample_weight: str | None = None)
     """
     source = source_of(batches)
     names = source.names
-    if sample_weight is not None:
-        if names is None or sample_weight not in names:
-            known = "no names" if names is None else listed([repr(n) for n in names], "column")
-            raise ValueError(
-                f"sample_weight={sample_weight!r} is no column of the rows, which have {known}."
-            )
-        names = [name for name in names if name != sample_weight]
+    beside = BesideColumns(sample_weight, reference)
+    names = beside.others(names)
     n_features = source.n_features if names is None else None
-    fit = Fit(model, feature_names=names, n_features=n_features)
+    fit = Fit(model, feature_names=names, n_features=n_features, labels=reference is not None)
     while (question := fit.question()) is not None:
         gathering = Gathering(question, fit.threads)
         for batch in source.batches():
-            rows, weight = batch, None
-            if sample_weight is not None:
-                frame = batch if isinstance(batch, pl.DataFrame) else pl.DataFrame(batch)
-                weight = frame.get_column(sample_weight).to_numpy()
-                rows = frame.drop(sample_weight)
-            gathering.add(rows, 0, weight)
+            rows = batch
+            if beside.names and not isinstance(batch, pl.DataFrame):
+                rows = pl.DataFrame(batch)
+            gathering.add(*beside.split(rows, 0, lambda frame, names: frame.drop(names)))
         try:
             fit.tell_gathered(gathering)
         except ValueError as error:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any, TypeVar
 
+import numpy as np
+
 from .. import _engine
+from .._util import listed
 from ..estimators.exkmc import ExKMC
 from .protocol import Answer, Fit, Gathering, Question
 
@@ -17,36 +21,68 @@ _FAN_IN = 8
 Future = TypeVar("Future")
 
 
-def feature_columns(names: Iterable[str] | None, **beside: str | None) -> list[str] | None:
-    """Return the names of the columns that are fitted to; None: the columns have no names.
+@dataclass(frozen=True)
+class BesideColumns:
+    """The columns of frames that are not fitted to, by the parameters that name them."""
 
-    `beside` holds parameters that name a column which is not fitted to, such as `sample_weight`.
-    """
-    known = None if names is None else list(names)
-    for parameter, name in beside.items():
-        if name is not None and name not in (known or []):
-            raise ValueError(f"{parameter}={name!r} is no column of the rows.")
-    return None if known is None else [name for name in known if name not in beside.values()]
+    sample_weight: str | None = None
+    reference: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns."""
+        return [name for name in (self.sample_weight, self.reference) if name is not None]
+
+    def others(self, names: Iterable[str] | None) -> list[str] | None:
+        """Return the names of the columns that are fitted to; None: the columns have no names.
+
+        Raises ValueError if one of the columns is not there, or both are one.
+        """
+        known = None if names is None else list(names)
+        for parameter in ("sample_weight", "reference"):
+            name = getattr(self, parameter)
+            if name is not None and name not in (known or []):
+                have = "no names" if known is None else listed([repr(n) for n in known], "column")
+                raise ValueError(
+                    f"{parameter}={name!r} is not a column of the rows, which have {have}."
+                )
+        if len(set(self.names)) < len(self.names):
+            raise ValueError(f"sample_weight and reference are one column, {self.reference!r}.")
+        return None if known is None else [name for name in known if name not in self.names]
+
+    def split(
+        self, batch: Any, part_id: int, drop: Callable[[Any, list[str]], Any]
+    ) -> tuple[Any, int, Any, Any]:
+        """Return the arguments of `Gathering.add`; `drop` leaves columns of a frame out."""
+        if not self.names:
+            return batch, part_id, None, None
+        weight, labels = (
+            None if name is None else np.asarray(batch[name])
+            for name in (self.sample_weight, self.reference)
+        )
+        return drop(batch, self.names), part_id, weight, labels
 
 
 def answer_of_part(
-    question: Question, batches: Iterable[Any], part_id: int, sample_weight: str | None
+    question: Question, batches: Iterable[Any], part_id: int, beside: BesideColumns
 ) -> Answer:
     """Return the answer of a partition, on one thread: the engine runs a task in each of its slots.
 
-    `batches` are frames of pandas or tables of pyarrow; where there are no weights, arrays too.
+    `batches` are frames of pandas or tables of pyarrow; without columns beside the others, arrays
+    too.
     """
     gathering = Gathering(question, _engine.Threads(1))
     gathering.add([], part_id)  # a partition without batches must answer, too
     for batch in batches:
         if not len(batch):  # its columns may be lost
             continue
-        if sample_weight is None:
-            gathering.add(batch, part_id)
-        else:
-            weight = batch[sample_weight].to_numpy()
-            gathering.add(batch.drop(columns=sample_weight), part_id, weight)
+        gathering.add(*beside.split(batch, part_id, _without))
     return gathering.finish()
+
+
+def _without(frame: Any, names: list[str]) -> Any:
+    """Return a frame of pandas or a table of pyarrow without some columns."""
+    return frame.drop(columns=names) if hasattr(frame, "iloc") else frame.drop_columns(names)
 
 
 def add_answers(*answers: Answer) -> Answer:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..estimators.exkmc import ExKMC
-from .engines import add_answers, answer_of_part, converse, feature_columns, tree_sum
+from .engines import BesideColumns, add_answers, answer_of_part, converse, tree_sum
 from .protocol import Answer, Fit, Question
 
 
-def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
+def fit(
+    model: ExKMC, rows: Any, *, sample_weight: str | None = None, reference: str | None = None
+) -> ExKMC:
     """Fit a model to the rows of a Dask DataFrame or Array, partition by partition.
 
     The tree is that of ``model.fit`` with all rows in memory, to the bit. The partitions answer
@@ -25,6 +27,8 @@ def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
         has the memory, or read files.
     sample_weight : str, default=None
         The column of the DataFrame that holds the weights of the rows; it is not fitted to.
+    reference : str, default=None
+        The column that holds the clusters to be explained: see `fit_batches`.
 
     Returns
     -------
@@ -51,7 +55,8 @@ def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
             f"rows must be a Dask DataFrame or Array. Got {type(rows).__name__} instead: "
             "tc.parts.fit_batches takes other rows."
         )
-    names = feature_columns(getattr(rows, "columns", None), sample_weight=sample_weight)
+    beside = BesideColumns(sample_weight, reference)
+    names = beside.others(getattr(rows, "columns", None))
     if names is None and rows.ndim == 2 and rows.numblocks[1] > 1:
         rows = rows.rechunk({1: -1})
     parts = rows.to_delayed().ravel().tolist() if names is None else rows.to_delayed()
@@ -60,10 +65,11 @@ def fit(model: ExKMC, rows: Any, *, sample_weight: str | None = None) -> ExKMC:
     def ask(question: Question) -> Answer:
         shared = delayed(question, traverse=False)
         answers = [
-            delayed(answer_of_part)(shared, [part], part_id, sample_weight)
+            delayed(answer_of_part)(shared, [part], part_id, beside)
             for part_id, part in enumerate(parts)
         ]
         total: Answer = tree_sum(answers, delayed(add_answers)).compute()
         return total
 
-    return converse(Fit(model, feature_names=names, n_features=n_features), ask)
+    fit = Fit(model, feature_names=names, n_features=n_features, labels=reference is not None)
+    return converse(fit, ask)

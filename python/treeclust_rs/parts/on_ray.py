@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..estimators.exkmc import ExKMC
-from .engines import add_answers, answer_of_part, converse, feature_columns, tree_sum
+from .engines import BesideColumns, add_answers, answer_of_part, converse, tree_sum
 from .protocol import Answer, Fit, Question
 
 
-def fit(model: ExKMC, dataset: Any, *, sample_weight: str | None = None) -> ExKMC:
+def fit(
+    model: ExKMC, dataset: Any, *, sample_weight: str | None = None, reference: str | None = None
+) -> ExKMC:
     """Fit a model to the rows of a Ray dataset, block by block.
 
     The tree is that of ``model.fit`` with all rows in memory, in the order of the blocks, to the
@@ -26,6 +28,8 @@ def fit(model: ExKMC, dataset: Any, *, sample_weight: str | None = None) -> ExKM
         spills to disk, holds all blocks in Arrow's format until the fit is over.
     sample_weight : str, default=None
         The column of the dataset that holds the weights of the rows; it is not fitted to.
+    reference : str, default=None
+        The column that holds the clusters to be explained: see `fit_batches`.
 
     Returns
     -------
@@ -59,16 +63,16 @@ def fit(model: ExKMC, dataset: Any, *, sample_weight: str | None = None) -> ExKM
             "tc.parts.fit_batches takes other rows."
         )
     held = dataset.materialize()
-    names = feature_columns(held.columns(), sample_weight=sample_weight)
-    fit = Fit(model, feature_names=names)
+    beside = BesideColumns(sample_weight, reference)
+    names = beside.others(held.columns())
+    fit = Fit(model, feature_names=names, labels=reference is not None)
     blocks = held.to_arrow_refs()
     answer, add_up = ray.remote(_answer), ray.remote(add_answers)
 
     def ask(question: Question) -> Answer:
         shared = ray.put(question)
         answers = [
-            answer.remote(shared, block, part_id, sample_weight)
-            for part_id, block in enumerate(blocks)
+            answer.remote(shared, block, part_id, beside) for part_id, block in enumerate(blocks)
         ]
         try:
             total: Answer = ray.get(tree_sum(answers, add_up.remote))
@@ -79,6 +83,6 @@ def fit(model: ExKMC, dataset: Any, *, sample_weight: str | None = None) -> ExKM
     return converse(fit, ask)
 
 
-def _answer(question: Question, block: Any, part_id: int, sample_weight: str | None) -> Answer:
+def _answer(question: Question, block: Any, part_id: int, beside: BesideColumns) -> Answer:
     """Answer for a block: Ray resolves references only where they are arguments themselves."""
-    return answer_of_part(question, [block], part_id, sample_weight)
+    return answer_of_part(question, [block], part_id, beside)

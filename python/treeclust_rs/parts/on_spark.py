@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..estimators.exkmc import ExKMC
-from .engines import answer_of_part, converse, feature_columns
+from .engines import BesideColumns, answer_of_part, converse
 from .protocol import Answer, Fit, Question
 
 
-def fit(model: ExKMC, sdf: Any, *, sample_weight: str | None = None) -> ExKMC:
+def fit(
+    model: ExKMC, sdf: Any, *, sample_weight: str | None = None, reference: str | None = None
+) -> ExKMC:
     """Fit a model to the rows of a Spark DataFrame, partition by partition.
 
     The tree is that of ``model.fit`` with all rows in memory, in the order of the partitions, to
@@ -29,6 +31,8 @@ def fit(model: ExKMC, sdf: Any, *, sample_weight: str | None = None) -> ExKMC:
         files, or `persist` it after a shuffle (join, groupBy, repartition). Other rows are refused.
     sample_weight : str, default=None
         The column of the DataFrame that holds the weights of the rows; it is not fitted to.
+    reference : str, default=None
+        The column that holds the clusters to be explained: see `fit_batches`.
 
     Returns
     -------
@@ -54,11 +58,12 @@ def fit(model: ExKMC, sdf: Any, *, sample_weight: str | None = None) -> ExKMC:
             f"sdf must be a Spark DataFrame. Got {type(sdf).__name__} instead: "
             "tc.parts.fit_batches takes other rows."
         )
-    names = feature_columns(sdf.columns, sample_weight=sample_weight)
+    beside = BesideColumns(sample_weight, reference)
+    names = beside.others(sdf.columns)
 
     def ask(question: Question) -> Answer:
         def answer(batches: Iterable[Any]) -> Iterator[Any]:
-            return _answer(question, batches, sample_weight)
+            return _answer(question, batches, beside)
 
         answers = sdf.mapInArrow(answer, "answer binary").rdd
         if not answers.getNumPartitions():  # a query that Spark knows to be empty
@@ -68,10 +73,10 @@ def fit(model: ExKMC, sdf: Any, *, sample_weight: str | None = None) -> ExKMC:
             raise total
         return total
 
-    return converse(Fit(model, feature_names=names), ask)
+    return converse(Fit(model, feature_names=names, labels=reference is not None), ask)
 
 
-def _answer(question: Question, batches: Iterable[Any], sample_weight: str | None) -> Iterator[Any]:
+def _answer(question: Question, batches: Iterable[Any], beside: BesideColumns) -> Iterator[Any]:
     """Yield one row with the answer of a partition, or the error that the user's rows cause.
 
     Spark would run a task that raises several times, and raise an error of its own.
@@ -83,7 +88,7 @@ def _answer(question: Question, batches: Iterable[Any], sample_weight: str | Non
     tables = (pa.Table.from_batches([batch]) for batch in batches)
     outcome: Answer | Exception
     try:
-        outcome = answer_of_part(question, tables, part_id, sample_weight)
+        outcome = answer_of_part(question, tables, part_id, beside)
     except (ValueError, TypeError) as error:
         outcome = error
     yield pa.RecordBatch.from_pydict({"answer": [pickle.dumps(outcome)]})

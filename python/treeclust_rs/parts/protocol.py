@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from .. import _engine
 from .._base import LeafMeans, Limits, TrainingState
@@ -17,10 +18,22 @@ from .._data import Table, Units, WeightedRows, check_finite, check_sample_weigh
 from .._data.frames import frame_source
 from .._data.scale import given_scale
 from .._data.table import align_table, check_feature_names, take_rows
-from .._reference.checks import DEFAULT_N_CLUSTERS, check_distinct, warn_of_lost
+from .._reference.checks import (
+    DEFAULT_N_CLUSTERS,
+    check_distinct,
+    warn_of_lost,
+    warn_of_misfit,
+)
 from .._reference.kmeans import make_reference
-from .._reference.read import ReferenceInput, read_centers
-from .._util import FloatArray, effective_n_jobs, format_count, listed, progress_text
+from .._reference.read import ReferenceInput, label_array, read_centers, typed_labels
+from .._util import (
+    FloatArray,
+    distinct,
+    effective_n_jobs,
+    format_count,
+    listed,
+    progress_text,
+)
 from ..estimators.exkmc import ExKMC
 from ..tree import GrownTree, tests_of
 
@@ -65,8 +78,19 @@ class Question:
         """Number of columns of the parts."""
         return self._core.n_features
 
+    @property
+    def wants_labels(self) -> bool:
+        """Whether parts must come with the labels of their rows."""
+        return self._core.wants_labels
+
     def answer(
-        self, part: Any, *, part_id: int, sample_weight: Any = None, n_jobs: int | None = None
+        self,
+        part: Any,
+        *,
+        part_id: int,
+        sample_weight: Any = None,
+        labels: Any = None,
+        n_jobs: int | None = None,
     ) -> Answer:
         """Answer for one part of the rows.
 
@@ -83,6 +107,9 @@ class Question:
             other part. Rows count in the order of these numbers.
         sample_weight : array-like of shape (n_rows,), default=None
             Weights; rows of weight 0 are left out.
+        labels : array-like of shape (n_rows,), default=None
+            Where the fit wants labels: the cluster of each row, integers or strings; -1 is noise,
+            which is left out.
         n_jobs : int or None, default=None
             Threads, as of estimators.
 
@@ -93,13 +120,13 @@ class Question:
         Raises
         ------
         ValueError
-            If cells are missing or infinite, columns lack, weights are no weights, or distances
-            overflow.
+            If cells are missing or infinite, columns lack, weights are no weights, labels lack,
+            are not wanted or have more than 4,096 different values, or distances overflow.
         TypeError
-            If a column does not hold numbers.
+            If a column does not hold numbers, or labels are neither integers nor strings.
         """
         gathering = Gathering(self, _engine.Threads(effective_n_jobs(n_jobs)))
-        gathering.add(part, part_id, sample_weight)
+        gathering.add(part, part_id, sample_weight, labels)
         return gathering.finish()
 
     def to_bytes(self) -> bytes:
@@ -108,7 +135,7 @@ class Question:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` returned; ValueError if it is no question."""
+        """Read what `to_bytes` returned; ValueError if it is not a question."""
         return cls(_engine.PartsQuestion.from_bytes(data))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Question], tuple[bytes]]:
@@ -135,7 +162,7 @@ class Answer:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` returned; ValueError if it is no answer."""
+        """Read what `to_bytes` returned; ValueError if it is not an answer."""
         return cls(_engine.PartsAnswer.from_bytes(data))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Answer], tuple[bytes]]:
@@ -149,7 +176,7 @@ class Gathering:
         self._question, self._threads = question, threads
         self._core = question._core.gather()
 
-    def add(self, rows: Any, part_id: int, sample_weight: Any = None) -> None:
+    def add(self, rows: Any, part_id: int, sample_weight: Any = None, labels: Any = None) -> None:
         """Add rows of a part, in its order; parameters and errors as of `Question.answer`."""
         if isinstance(part_id, bool) or not isinstance(part_id, (int, np.integer)) or part_id < 0:
             raise ValueError(f"part_id must be an int from 0 on. Got {part_id!r} instead.")
@@ -168,6 +195,11 @@ class Gathering:
         )
         if question._core.is_first:  # later rows are these, or the answer is refused
             check_finite(table, self._threads)
+        kept = np.ones(table.n_samples, dtype=bool)
+        codes = None
+        if labels is not None or question.wants_labels:
+            codes, noise = self._read_labels(labels, table.n_samples)
+            kept &= ~noise
         weight = None
         if sample_weight is not None:
             if np.ndim(sample_weight) == 1 and not np.any(sample_weight):
@@ -176,10 +208,37 @@ class Gathering:
                     return
             weight = check_sample_weight(sample_weight, table.n_samples)
             assert weight is not None
-            kept = weight > 0
-            if not kept.all():
-                table, weight = take_rows(table, kept), np.ascontiguousarray(weight[kept])
-        self._core.add(table.data, weight, part_id, self._threads)
+            kept &= weight > 0
+        if not kept.all():
+            if not kept.any():
+                return
+            table = take_rows(table, kept)
+            weight = None if weight is None else np.ascontiguousarray(weight[kept])
+            codes = None if codes is None else codes[kept]
+        named = None
+        if codes is not None:
+            found, places = distinct(codes)
+            named = found.tolist(), places.astype(np.uint32)
+        self._core.add(table.data, weight, named, part_id, self._threads)
+
+    def _read_labels(
+        self, labels: Any, n_rows: int
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+        """Return the labels of rows, and the mask of noise; raises as `Question.answer`."""
+        if not self._question.wants_labels:
+            raise ValueError("The fit takes no labels: make it by Fit(model, labels=True).")
+        if labels is None:
+            raise ValueError("The fit wants the labels of the rows: give labels.")
+        array = label_array(labels)
+        if array.shape != (n_rows,):
+            raise ValueError(
+                f"labels must have the shape ({n_rows},), one for each row. Got an array of shape "
+                f"{array.shape}."
+            )
+        array, noise = typed_labels(array, "labels")
+        if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+            raise ValueError("The classes must fit into 64-bit integers.")
+        return array, noise
 
     def finish(self) -> Answer:
         """Return the answer of all rows that were added."""
@@ -241,6 +300,9 @@ class Fit:
         by them. None: by position.
     n_features : int, default=None
         Number of columns; to be given where neither the centers nor the names tell it.
+    labels : bool, default=False
+        Whether parts come with labels, the clusters to be explained: see `Question.answer`. The
+        model's `reference` is then None.
 
     Raises
     ------
@@ -252,7 +314,8 @@ class Fit:
     -----
     UserWarning
         If moving the centers of a sample has lowered their cost by more than 1 %: the sample says
-        little of the clusters then.
+        little of the clusters then. If many rows are nearer to another cluster than to that of
+        their label.
 
     See Also
     --------
@@ -276,8 +339,13 @@ class Fit:
         *,
         feature_names: Iterable[object] | None = None,
         n_features: int | None = None,
+        labels: bool = False,
     ) -> None:
         centers = _centers_of(model)
+        if labels and model.reference is not None:
+            raise ValueError(
+                "The parts bring labels, and the model has a reference: give one of them."
+            )
         given = None if feature_names is None else list(feature_names)
         d = _number_of_columns(centers, given, n_features)
         names = None if given is None else check_feature_names(given, d, None)
@@ -285,7 +353,8 @@ class Fit:
         self._start(model)
         limits = Limits.of(model)
         k = (model.n_clusters or DEFAULT_N_CLUSTERS) if centers is None else len(centers)
-        limits.check(k, centers is None and model.n_clusters is None)
+        if not labels:
+            limits.check(k, centers is None and model.n_clusters is None)
         most = limits.max_leaves
         asked = {"names": table.feature_names, "estimator": type(model).__name__}
         scale = None if model.scale == "standard" else self._given_scale(model.scale)
@@ -295,6 +364,7 @@ class Fit:
             k,
             centers,
             scale,
+            with_labels=labels,
             max_leaves=0 if most is None else _NO_LIMIT if most == math.inf else int(most),
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
@@ -323,9 +393,17 @@ class Fit:
 
     def question(self) -> Question | None:
         """Return the question for all parts; None if the fit is over."""
+        self._check_classes()
         self._find_clusters()
         core = self._core.question()
         return None if core is None else Question(core)
+
+    def _check_classes(self) -> None:
+        """Raise ValueError if the labels of the parts do not suit the model's parameters."""
+        classes, model = self._core.classes, self._model
+        if classes is not None:
+            ReferenceInput(classes=classes).check_n_clusters(model.n_clusters)
+            Limits.of(model).check(len(classes), False)
 
     def _find_clusters(self) -> None:
         """Find the clusters of a sample, where the fit has come to where it needs them.
@@ -413,11 +491,11 @@ class Fit:
         Raises
         ------
         ValueError
-            If `data` is no checkpoint, or that of other parameters.
+            If `data` is not a checkpoint, or that of other parameters.
         """
         core = _engine.PartsFit.from_bytes(data)
         names = _read_names(core.names)[0]
-        fit = cls(model, feature_names=names, n_features=core.n_features)
+        fit = cls(model, feature_names=names, n_features=core.n_features, labels=core.with_labels)
         if fit._core.id != core.id:
             raise ValueError(
                 "The checkpoint is that of a fit with other parameters, centers or columns. Give "
@@ -453,9 +531,10 @@ class Fit:
             np.full(n_nodes, np.nan),
         )
         none = np.full(n_nodes, np.nan)
-        tree = grown.build(
-            list(range(k)), self._table, beside=(found.below, found.above, none, none)
-        )
+        classes = self._core.classes or list(range(k))
+        if self._core.classes is not None:
+            warn_of_misfit(found.misfit, stacklevel=2)
+        tree = grown.build(classes, self._table, beside=(found.below, found.above, none, none))
         path = grown.cost_path(found.minimum)
         warn_of_lost(
             k,
@@ -468,10 +547,12 @@ class Fit:
         training = TrainingState(None, means, found.centers)
         model._set_tree(tree, False)
         model.scale_ = found.scale
-        model.reference_inertia_ = found.reference_inertia
+        spread = found.reference_spread  # added up as in memory
+        model.reference_inertia_ = float(spread.sum()) if len(spread) else found.reference_inertia
         model._cost_path = path
         model.__dict__.pop("reference_labels_", None)
         model._is_fitted_in_parts = True
+        model._had_label_column = self._core.classes is not None
         model._set_training(training)
         _warn_of_sample(found.cost_of_sample, found.minimum)
         if (tell := self._tell()) is not None:
@@ -550,7 +631,8 @@ def _centers_of(model: Any) -> FloatArray | None:
         raise ValueError(
             "A fit in parts takes reference= centers, an array (n_clusters x n_features) or a "
             "fitted estimator with cluster_centers_, to which rows are compared; or None: k-means "
-            "of a sample of the rows then finds them."
+            "of a sample of the rows then finds them. Labels are a column of the rows: see the "
+            "argument reference of fit_batches, and Question.answer."
         )
     centers = np.asarray(centers)
     table = _columns_alone(centers.shape[1], None)

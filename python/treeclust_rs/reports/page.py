@@ -90,7 +90,7 @@ def report(
     ValueError
         If X is without rows or holds what `predict` refuses, or `exemplars` is negative.
     TypeError
-        If the model has no `profile`, `previous` no `predict`, `exemplars` is no int, or X is
+        If the model has no `profile`, `previous` no `predict`, `exemplars` is not an int, or X is
         sparse.
     OSError
         If the file cannot be written.

@@ -20,7 +20,7 @@ def as_tree(tree: ClusterTree | HasTree, *, method: str | None = None) -> Cluste
     """Return a tree itself, the one of a fitted estimator, or what `from_sklearn` makes of one.
 
     A class of estimators may declare the fitted attribute that holds its result, ``_fitted_by``,
-    and, if that is no tree, where its rules are, ``_rules_are``. `method` names what such
+    and, if that is not a tree, where its rules are, ``_rules_are``. `method` names what such
     estimators may have in the place of the function that asks for the tree.
 
     Raises

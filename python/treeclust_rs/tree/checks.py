@@ -311,7 +311,7 @@ def check_tests(nodes: TreeNodes) -> None:
     at_all(~is_interval | (nodes.lower <= nodes.upper), "has an interval with lower above upper")
     at_all(
         is_interval | (np.isnan(nodes.lower) & np.isnan(nodes.upper)),
-        "is no interval node and must have NaN for lower and upper",
+        "is not an interval node and must have NaN for lower and upper",
     )
     ends = np.stack([np.where(is_threshold, nodes.threshold, 0.0), nodes.lower, nodes.upper])
     is_time = _of_columns(nodes, lambda column: column.is_time) > 0

@@ -71,7 +71,7 @@ def from_sklearn(
     Raises
     ------
     TypeError
-        If `tree` is no such estimator.
+        If `tree` is not such an estimator.
     ValueError
         If it has several outputs to classify, `labels` and `centers` are both given or come without
         X, or sizes differ.

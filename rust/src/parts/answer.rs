@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::bytes::{Reader, Writer};
+use super::classes::{Classes, LabelRule};
+use super::label_means::MeansSums;
 use super::question::{Ask, Question};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
@@ -31,12 +33,14 @@ pub struct Answer {
 /// What they answer: an entry for each of the question's.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
-    /// The rows of least hash, ascending.
-    Sample { size: usize, rows: Vec<SampledRow> },
+    /// The rows of least hash, ascending; the classes of all, if they bring labels.
+    Sample { size: usize, rows: Vec<SampledRow>, classes: Option<Classes> },
     /// By place the cells and the weight.
     Rows(BTreeMap<u64, Vec<f64>>),
     /// The weight of the rows, the sums of the columns, and the largest differences from the origins.
     Moments { sums: ExactSums, largest: Vec<f64> },
+    /// Sums over the rows of each label.
+    Means(Box<MeansSums>),
     /// Bins by node and column, and those of opened ranges.
     Grow { fills: Vec<Vec<Bins>>, opened: Vec<Bins> },
     /// Sums over leaves.
@@ -194,8 +198,17 @@ pub(crate) struct LeafSums {
     pub weight: ExactSums,
     /// What the rows cost at least.
     pub minimum: ExactSums,
+    /// Weight of the rows that are nearer to another center than to that of their label.
+    pub misfit: ExactSums,
     /// By column, for each group the sum of the differences to its point and that of their squares.
     pub moments: Vec<ExactSums>,
+}
+
+/// The error of a part whose rows are not those of the first round.
+pub(super) fn other_rows(part: u64) -> Error {
+    Error::Value(format!(
+        "Part {part} has other rows than the first time, though as many: a query that is run again may give others. Write its result to a file first, by sink_parquet."
+    ))
 }
 
 /// The error of answers to different questions.
@@ -236,10 +249,26 @@ impl Answer {
             }
         }
         match (&mut self.body, other.body) {
-            (Body::Sample { size, rows }, Body::Sample { rows: others, .. }) => {
+            (
+                Body::Sample { size, rows, classes },
+                Body::Sample { rows: others, classes: other_classes, .. },
+            ) => {
                 rows.extend(others);
                 rows.sort_unstable_by_key(|row| (row.hash, row.place));
                 rows.truncate(*size);
+                *classes = match (classes.take(), other_classes) {
+                    (Some(own), Some(others)) => Some(own.merge(others)?),
+                    (own, others) => own.or(others),
+                };
+            }
+            (Body::Means(own), Body::Means(other)) => {
+                if own.moments.len() != other.moments.len() {
+                    return Err(other_question());
+                }
+                add_sums(&mut own.weight, &other.weight)?;
+                for (own, other) in own.moments.iter_mut().zip(&other.moments) {
+                    add_sums(own, other)?;
+                }
             }
             (Body::Rows(rows), Body::Rows(others)) => rows.extend(others),
             (
@@ -267,6 +296,7 @@ impl Answer {
                 add_counts(&mut own.labels, &other.labels)?;
                 add_sums(&mut own.weight, &other.weight)?;
                 add_sums(&mut own.minimum, &other.minimum)?;
+                add_sums(&mut own.misfit, &other.misfit)?;
                 for (own, other) in own.moments.iter_mut().zip(&other.moments) {
                     add_sums(own, other)?;
                 }
@@ -288,7 +318,7 @@ impl Answer {
             writer.u64(rows.checksum);
         }
         match &self.body {
-            Body::Sample { size, rows } => {
+            Body::Sample { size, rows, classes } => {
                 writer.u8(0);
                 writer.len(*size);
                 writer.len(rows.len());
@@ -298,6 +328,11 @@ impl Answer {
                     writer.u64(row.place.1);
                     writer.f64s(&row.cells);
                 }
+                Classes::write_some(classes.as_ref(), &mut writer);
+            }
+            Body::Means(sums) => {
+                writer.u8(5);
+                sums.write(&mut writer);
             }
             Body::Rows(rows) => {
                 writer.u8(1);
@@ -330,6 +365,7 @@ impl Answer {
                 }
                 writer.sums(&leaves.weight, 0..leaves.weight.len());
                 writer.sums(&leaves.minimum, 0..1);
+                writer.sums(&leaves.misfit, 0..1);
                 writer.len(leaves.moments.len());
                 for sums in &leaves.moments {
                     writer.len(sums.len());
@@ -360,7 +396,7 @@ impl Answer {
                     let (hash, place) = (reader.u64()?, (reader.u64()?, reader.u64()?));
                     rows.push(SampledRow { hash, place, cells: reader.f64s()? });
                 }
-                Body::Sample { size, rows }
+                Body::Sample { size, rows, classes: Classes::read_some(&mut reader)? }
             }
             1 => {
                 let mut rows = BTreeMap::new();
@@ -393,14 +429,15 @@ impl Answer {
                 let (labels, count) =
                     (counts.pop().unwrap_or_default(), counts.pop().unwrap_or_default());
                 let weight = reader.new_sums(count.len() * labels.len())?;
-                let minimum = reader.new_sums(1)?;
+                let (minimum, misfit) = (reader.new_sums(1)?, reader.new_sums(1)?);
                 let mut moments = vec![];
                 for _ in 0..reader.len(8)? {
                     let n = reader.index()?;
                     moments.push(reader.new_sums(n)?);
                 }
-                Body::Leaves(Box::new(LeafSums { count, labels, weight, minimum, moments }))
+                Body::Leaves(Box::new(LeafSums { count, labels, weight, minimum, misfit, moments }))
             }
+            5 => Body::Means(Box::new(MeansSums::read(&mut reader)?)),
             _ => return Err(reader.broken()),
         };
         reader.end()?;
@@ -412,8 +449,17 @@ impl Answer {
         let d = question.n_features;
         self.id == question.id
             && match (&question.ask, &self.body) {
-                (Ask::Sample { size }, Body::Sample { size: own, rows }) => {
-                    size == own && rows.iter().all(|row| row.cells.len() == d)
+                (Ask::Sample { size }, Body::Sample { size: own, rows, classes }) => {
+                    let with_labels = question.labels != LabelRule::None && !rows.is_empty();
+                    size == own
+                        && rows.iter().all(|row| row.cells.len() == d)
+                        && classes.is_some() == with_labels
+                }
+                (Ask::Means(ask), Body::Means(sums)) => {
+                    let k = sums.weight.len();
+                    k * d == ask.points.len()
+                        && sums.moments.len() == d
+                        && sums.moments.iter().all(|sums| sums.len() == 2 * k)
                 }
                 (Ask::Rows { places, .. }, Body::Rows(rows)) => {
                     rows.keys().eq(places.iter()) && rows.values().all(|row| row.len() == d + 1)

@@ -2,21 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow};
-use super::bytes::{Reader, Writer};
+use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, other_rows};
+use super::bytes::Writer;
+use super::checkpoint::write_settings;
+use super::classes::{Classes, LabelRule};
 use super::gathering::mix;
 use super::growth::{Growth, Replayed, Step, Wanted};
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RoutingNode, RowGroups};
+use super::label_means::LabelMeans;
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RowGroups};
+use super::result::{Groups, PartsResult, check_distances};
+use super::routing::TestNode;
 use crate::binner::bin_ends;
-use crate::costs::{GroupMeans, Moments, Units, is_good_guess};
-use crate::criterion::label_cost::best_label;
+use crate::costs::Units;
 use crate::error::{Error, Result};
-use crate::exact::ExactSums;
 use crate::grow::Limits;
-use crate::placement;
-use crate::tree::{Test, TestArrays};
 
-const KIND: u8 = b'f';
+pub(super) const KIND: u8 = b'f';
 /// Rows that place the bins.
 const SAMPLE: usize = 4096;
 /// Rows of which the origins are medians: as [`Units::of`] takes them.
@@ -24,11 +25,9 @@ const ORIGIN_ROWS: u64 = 1001;
 /// Most sums of a node, as long as a column has [`MIN_BINS`] bins.
 const MAX_SUMS: usize = 1 << 20;
 const MIN_BINS: usize = 16;
-const MAX_BINS: usize = 256;
+pub(super) const MAX_BINS: usize = 256;
 /// Most rows of a bin that is opened to its values: as many bytes as some bins of a node, and a round less.
 const MOST_VALUES: u64 = 2048;
-/// Most numbers (groups x columns) for which the means of leaves are taken; of clusters beyond.
-const MAX_MEANS: usize = 1_000_000;
 /// Rows among which clusters are found.
 const REFERENCE_ROWS: u64 = 100_000;
 /// Most passes over all rows that move the centers of a sample to the means of their clusters.
@@ -50,6 +49,8 @@ pub enum ScaleRule {
 pub enum ReferenceRule {
     /// Those of centers, k x d, row-major, in the columns' own units.
     Centers(Vec<f64>),
+    /// Those of labels that rows bring.
+    Labels,
     /// Those that the caller finds among some of the rows ([`PartsFit::wanted`]).
     Sample {
         /// At most so many.
@@ -70,22 +71,21 @@ pub struct PartsSettings {
     pub scale: ScaleRule,
     /// Limits of growth; `max_leaves` 0: one for each cluster.
     pub limits: Limits,
-    /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree.
-    pub bins: (usize, u64),
+    /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree. None: the
+    /// defaults.
+    pub bins: Option<(usize, u64)>,
 }
 
 impl PartsSettings {
-    /// The defaults of `bins`.
-    pub fn default_bins(n_features: usize, k: usize) -> (usize, u64) {
-        ((MAX_SUMS / (n_features * k).max(1)).clamp(MIN_BINS, MAX_BINS), MOST_VALUES)
+    /// Most bins of a column, of `k` sums each.
+    fn most_bins(&self, k: usize) -> usize {
+        let default = MAX_SUMS / (self.n_features * k).max(1);
+        self.bins.map_or(default.max(MIN_BINS), |bins| bins.0).clamp(2, MAX_BINS)
     }
 
-    /// Most clusters.
-    fn k(&self) -> usize {
-        match &self.reference {
-            ReferenceRule::Centers(centers) => centers.len() / self.n_features.max(1),
-            ReferenceRule::Sample { n_clusters } => *n_clusters,
-        }
+    /// Most rows of a bin that is opened to values.
+    fn most_values(&self) -> u64 {
+        self.bins.map_or(MOST_VALUES, |bins| bins.1)
     }
 }
 
@@ -112,15 +112,15 @@ pub struct FoundReference {
 }
 
 /// What is known of the columns before there is a reference.
-struct Columns {
+pub(super) struct Columns {
     /// Of the bins.
-    ends: Vec<Vec<f64>>,
+    pub ends: Vec<Vec<f64>>,
     /// [`ReferenceRows::rows`]; empty if the reference is given.
-    rows: Vec<f64>,
+    pub rows: Vec<f64>,
 }
 
 /// How far a fit is.
-enum Phase {
+pub(super) enum Phase {
     Sample,
     Rows {
         ends: Vec<Vec<f64>>,
@@ -139,6 +139,8 @@ enum Phase {
         columns: Columns,
         units: Units,
     },
+    /// The means of the rows of each label.
+    Means(LabelMeans),
     /// Centers of a sample move to the means of their clusters.
     Lloyd {
         base: Base,
@@ -161,68 +163,28 @@ enum Phase {
 }
 
 /// What growth starts from.
-struct Base {
-    geometry: Geometry,
-    /// The centers in the columns' own units.
-    own: Vec<f64>,
-    /// What the reference costs if that is not what the rows cost at least; and what it cost before its centers moved.
-    inertia: Option<f64>,
-    cost_of_sample: Option<f64>,
-    ends: Vec<Vec<f64>>,
-}
-
-/// Groups of leaves and points near their rows.
-struct Groups {
-    /// By node.
-    of_node: Vec<usize>,
-    /// By group one of its leaves.
-    leaves: Vec<usize>,
-    points: Vec<f64>,
-    is_mean: bool,
+pub(super) struct Base {
+    pub geometry: Geometry,
+    /// The centers in the columns' own units, as unevaluated sums `own + low`.
+    pub own: Vec<f64>,
+    pub low: Vec<f64>,
+    /// What the reference costs if that is not what the rows cost at least, as one number or by label; and what it cost
+    /// before its centers moved.
+    pub inertia: Option<f64>,
+    pub spread: Vec<f64>,
+    pub cost_of_sample: Option<f64>,
+    pub ends: Vec<Vec<f64>>,
 }
 
 /// A fit.
 pub struct PartsFit {
-    settings: PartsSettings,
-    id: u64,
-    round: u64,
-    parts: BTreeMap<u64, PartRows>,
-    phase: Phase,
-}
-
-/// A fitted tree. Entries are by node id, the root first, children after their parents.
-#[derive(Debug, Clone)]
-pub struct PartsResult {
-    /// Tests and children.
-    pub tests: TestArrays,
-    /// The values beside the cut; NaN at leaves.
-    pub beside: [Vec<f64>; 2],
-    /// Number of rows.
-    pub n_samples: Vec<u64>,
-    /// Weight of the rows.
-    pub weight: Vec<f64>,
-    /// n_nodes x k: weight of the rows of each label.
-    pub label_weight: Vec<f64>,
-    /// Regret under the best label.
-    pub cost: Vec<f64>,
-    /// The best label.
-    pub cluster: Vec<usize>,
-    /// By label the rows nearest to its center.
-    pub label_rows: Vec<u64>,
-    /// What the rows cost at least.
-    pub minimum: f64,
-    /// What the reference costs.
-    pub reference_inertia: f64,
-    /// What the centers of a sample cost, where they have moved since.
-    pub cost_of_sample: Option<f64>,
-    /// k x d, row-major: the centers in the columns' own units.
-    pub centers: Vec<f64>,
-    /// Units of the columns.
-    pub units: Units,
-    /// The leaf of each group of rows, or one of its leaves, and the groups' means.
-    pub leaves: Vec<usize>,
-    /// As for [`crate::costs::group_means`].
-    pub means: GroupMeans,
+    pub(super) settings: PartsSettings,
+    pub(super) id: u64,
+    pub(super) round: u64,
+    pub(super) parts: BTreeMap<u64, PartRows>,
+    /// Of the labels that rows bring, once they are known.
+    pub(super) classes: Option<Classes>,
+    pub(super) phase: Phase,
 }
 
 /// FNV-1a of some bytes.
@@ -240,7 +202,7 @@ impl PartsFit {
     pub fn new(settings: PartsSettings) -> Result<Self> {
         let d = settings.n_features;
         if let ReferenceRule::Centers(centers) = &settings.reference {
-            let k = settings.k();
+            let k = centers.len() / d.max(1);
             Error::check_len("centers", centers.len(), k.max(1) * d.max(1), "entries")?;
         }
         if let ScaleRule::Given(scale) = &settings.scale {
@@ -249,7 +211,8 @@ impl PartsFit {
         let mut writer = Writer::new(KIND);
         write_settings(&mut writer, &settings);
         let id = hash(&writer.finish());
-        Ok(PartsFit { settings, id, round: 0, parts: BTreeMap::new(), phase: Phase::Sample })
+        let (parts, phase) = (BTreeMap::new(), Phase::Sample);
+        Ok(PartsFit { settings, id, round: 0, parts, classes: None, phase })
     }
 
     /// The same for all fits of equal settings.
@@ -288,9 +251,10 @@ impl PartsFit {
                 Ask::Moments { shift: shift.clone(), mean: mean.clone(), power: 2 }
             }
             Phase::Reference { .. } => return None,
+            Phase::Means(known) => Ask::Means(known.ask()),
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
-                nodes: vec![RoutingNode { left: 0, feature: 0, below: 0.0 }],
+                nodes: vec![TestNode::leaf()],
                 groups: RowGroups::Nearest,
                 points: base.own.clone(),
             }),
@@ -303,14 +267,19 @@ impl PartsFit {
             }),
             Phase::Leaves { base, growth, tree, groups } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
-                nodes: routing(growth, tree),
+                nodes: growth.nodes_of(tree),
                 groups: RowGroups::ByLeaf(groups.of_node.clone()),
                 points: groups.points.clone(),
             }),
             Phase::Done(_) | Phase::Failed => return None,
         };
         let names = self.settings.names.clone();
-        Some(Question { id: (self.id, self.round), n_features: d, names, ask })
+        let labels = match (&self.settings.reference, &self.classes) {
+            (_, Some(classes)) => LabelRule::Of(classes.clone()),
+            (ReferenceRule::Labels, None) => LabelRule::New,
+            _ => LabelRule::None,
+        };
+        Some(Question { id: (self.id, self.round), n_features: d, names, labels, ask })
     }
 
     /// Rows among which the caller must find clusters before there is a question: see [`PartsFit::set_reference`].
@@ -336,8 +305,10 @@ impl PartsFit {
         };
         let base = Base {
             geometry: Geometry { units, centers: in_units },
+            low: vec![0.0; own.len()],
             own,
             inertia,
+            spread: vec![],
             cost_of_sample: None,
             ends: columns.ends,
         };
@@ -351,7 +322,7 @@ impl PartsFit {
     /// The places of [`ReferenceRows`]: all, or one of each of as many runs.
     fn reference_places(&self) -> Vec<u64> {
         let n = match &self.settings.reference {
-            ReferenceRule::Centers(_) => return vec![],
+            ReferenceRule::Centers(_) | ReferenceRule::Labels => return vec![],
             ReferenceRule::Sample { .. } => self.n_rows(),
         };
         let start = |i: u64| (u128::from(i) * u128::from(n) / u128::from(REFERENCE_ROWS)) as u64;
@@ -366,6 +337,11 @@ impl PartsFit {
     /// Number of rows, once it is known.
     pub fn n_rows(&self) -> u64 {
         self.parts.values().map(|rows| rows.n).sum()
+    }
+
+    /// The classes of the rows' labels, once they are known.
+    pub fn classes(&self) -> Option<&Classes> {
+        self.classes.as_ref()
     }
 
     /// Number of questions answered.
@@ -397,10 +373,11 @@ impl PartsFit {
         }
         self.check_parts(&answer)?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
-        if matches!(phase, Phase::Sample) {
-            self.parts = answer.parts;
+        let mut body = answer.body;
+        if let (Phase::Sample, Body::Sample { classes, .. }) = (&phase, &mut body) {
+            (self.parts, self.classes) = (answer.parts, classes.take());
         }
-        self.phase = self.next(phase, answer.body)?;
+        self.phase = self.next(phase, body)?;
         self.round += 1;
         Ok(())
     }
@@ -410,6 +387,9 @@ impl PartsFit {
         if self.round == 0 {
             let n: u64 = answer.parts.values().map(|rows| rows.n).sum();
             return match n {
+                0 if self.settings.reference == ReferenceRule::Labels => Err(Error::Value(
+                    "There are no rows with a positive weight and a label other than -1.".into(),
+                )),
                 0 => Err(Error::Value("There are no rows with a positive weight.".into())),
                 _ => Ok(()),
             };
@@ -432,9 +412,7 @@ impl PartsFit {
                 )));
             }
             if rows.checksum != before.checksum {
-                return Err(Error::Value(format!(
-                    "Part {part} has other rows than the first time, though as many: a query that is run again may give others. Write its result to a file first, by sink_parquet."
-                )));
+                return Err(other_rows(*part));
             }
         }
         Ok(())
@@ -481,6 +459,7 @@ impl PartsFit {
                 let scale = scale.collect::<Result<Vec<f64>>>()?;
                 self.start(columns, shift, scale)
             }
+            (Phase::Means(known), Body::Means(sums)) => self.know_means(known, &sums),
             (Phase::Lloyd { base, pass }, Body::Leaves(sums)) => {
                 self.move_centers(base, pass, &sums)
             }
@@ -503,47 +482,58 @@ impl PartsFit {
 
     /// Ends of the columns' bins.
     fn ends(&self, sample: &[SampledRow]) -> Vec<Vec<f64>> {
-        let PartsSettings { n_features: d, bins, .. } = &self.settings;
+        let k = match &self.settings.reference {
+            ReferenceRule::Centers(centers) => centers.len() / self.settings.n_features,
+            ReferenceRule::Labels => self.classes.as_ref().map_or(1, Classes::len),
+            ReferenceRule::Sample { n_clusters } => *n_clusters,
+        };
+        let most = self.settings.most_bins(k);
         let ends = |feature: usize| {
             let mut cells: Vec<f64> = sample.iter().map(|row| row.cells[feature]).collect();
             cells.sort_unstable_by(f64::total_cmp);
-            bin_ends(&cells, bins.0.clamp(2, MAX_BINS)).0
+            bin_ends(&cells, most).0
         };
-        (0..*d).map(ends).collect()
+        (0..self.settings.n_features).map(ends).collect()
     }
 
     /// The columns are known: growth begins, if the centers are known too.
     fn start(&self, columns: Columns, shift: Vec<f64>, scale: Vec<f64>) -> Result<Phase> {
         let units = Units { shift, scale };
-        let ReferenceRule::Centers(own) = &self.settings.reference else {
-            return Ok(Phase::Reference { columns, units });
+        let own = match (&self.settings.reference, &self.classes) {
+            (ReferenceRule::Centers(own), _) => own.clone(),
+            (_, Some(classes)) => {
+                return Ok(Phase::Means(LabelMeans::new(columns.ends, units, classes.len())));
+            }
+            _ => return Ok(Phase::Reference { columns, units }),
         };
-        let own = own.clone();
+        let low = vec![0.0; own.len()];
         let geometry = Geometry { centers: in_units(&own, &units), units };
         let ends = columns.ends;
-        self.grow(Base { geometry, own, inertia: None, cost_of_sample: None, ends })
+        let (inertia, cost_of_sample, spread) = (None, None, vec![]);
+        self.grow(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
     }
 
-    fn grow(&self, base: Base) -> Result<Phase> {
+    pub(super) fn grow(&self, base: Base) -> Result<Phase> {
         let growth = self.growth(base.geometry.k())?;
         Ok(Phase::Grow { base, growth, wanted: Growth::first() })
     }
 
     /// A tree without nodes.
-    fn growth(&self, k: usize) -> Result<Growth> {
-        let PartsSettings { n_features, mut limits, bins, .. } = self.settings;
+    pub(super) fn growth(&self, k: usize) -> Result<Growth> {
+        let PartsSettings { n_features, mut limits, .. } = self.settings;
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        Growth::new(n_features, k, limits, bins.1)
+        Growth::new(n_features, k, limits, self.settings.most_values())
     }
 
     /// Centers move to the means of the rows that are nearest to them (Lloyd's algorithm).
     fn move_centers(&self, base: Base, pass: u64, sums: &LeafSums) -> Result<Phase> {
         let (d, k) = (self.settings.n_features, base.geometry.k());
         let weight: Vec<f64> = (0..k).map(|label| sums.weight.rounded(label)).collect();
-        let Base { mut geometry, mut own, cost_of_sample, ends, .. } = base;
-        let (rest, spread, squares) = self.settle(&weight, sums, &mut own, false, &geometry.units);
+        let Base { mut geometry, mut own, low, cost_of_sample, ends, .. } = base;
+        let (rest, spread, squares) =
+            self.settle(&weight, &sums.moments, &mut own, false, &geometry.units);
         let scale = &geometry.units.scale;
         let cost = sums.minimum.rounded(0);
         check_distances(cost, &spread)?;
@@ -554,370 +544,12 @@ impl PartsFit {
         // At the same labels the cost falls by what the sum of squares about the centers exceeds that about the means.
         let gain = squares.iter().sum::<f64>() - spread.iter().sum::<f64>();
         let cost_of_sample = Some(cost_of_sample.unwrap_or(cost));
-        let base = Base { geometry, own, inertia: None, cost_of_sample, ends };
+        let base = Base { geometry, own, low, inertia: None, spread: vec![], cost_of_sample, ends };
         match pass + 1 < LLOYD_PASSES && gain > LLOYD_GAIN * cost {
             true => Ok(Phase::Lloyd { base, pass: pass + 1 }),
             false => self.grow(base),
         }
     }
-
-    /// [`Moments::settle`] of groups of rows.
-    fn settle(
-        &self,
-        weight: &[f64],
-        sums: &LeafSums,
-        means: &mut [f64],
-        is_mean: bool,
-        units: &Units,
-    ) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
-        let rounded = |sums: &ExactSums| -> Vec<[f64; 2]> {
-            (0..weight.len()).map(|i| [sums.rounded(2 * i), sums.rounded(2 * i + 1)]).collect()
-        };
-        let columns: Vec<_> = sums.moments.iter().map(rounded).collect();
-        let n_samples = self.n_rows() as usize;
-        let moments = Moments { weight, observed: None, columns: &columns, n_samples };
-        moments.settle(means, is_mean, &units.scale)
-    }
-
-    /// The leaves, or the clusters if there are too many leaves, and their centers.
-    fn groups(&self, growth: &Growth, tree: &Replayed, centers: &[f64]) -> Groups {
-        let (d, n) = (self.settings.n_features, tree.nodes.len());
-        let ids: Vec<usize> = (0..n).filter(|&id| tree.left[id] == 0).collect();
-        let label = |id: usize| best_label(&growth.nodes[tree.nodes[id]].node.totals);
-        let mut of_node = vec![0; n];
-        let leaves: Vec<usize> = if ids.len() * d <= MAX_MEANS {
-            ids.iter().enumerate().for_each(|(group, &id)| of_node[id] = group);
-            ids
-        } else {
-            let mut first = BTreeMap::new();
-            ids.iter().for_each(|&id| {
-                first.entry(label(id)).or_insert(id);
-            });
-            let labels: Vec<usize> = first.keys().copied().collect();
-            for &id in &ids {
-                of_node[id] = labels.binary_search(&label(id)).unwrap_or(0);
-            }
-            first.into_values().collect()
-        };
-        let points = leaves.iter().flat_map(|&id| centers[label(id) * d..][..d].to_vec()).collect();
-        Groups { of_node, leaves, points, is_mean: false }
-    }
-
-    /// The means of the groups and all that the tree says; another question if the means were guessed badly.
-    fn finish(
-        &self,
-        base: Base,
-        growth: Growth,
-        tree: Replayed,
-        groups: Groups,
-        sums: &LeafSums,
-    ) -> Result<Phase> {
-        let k = base.geometry.k();
-        let n_nodes = tree.nodes.len();
-        let is_leaf = |id: usize| tree.left[id] == 0;
-        let of_group = |group: usize| -> Vec<usize> {
-            let ids = (0..n_nodes).filter(|&id| is_leaf(id) && groups.of_node[id] == group);
-            ids.flat_map(|id| id * k..(id + 1) * k).collect()
-        };
-        let n_groups = groups.leaves.len();
-        let weight: Vec<f64> =
-            (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
-        let mut means = groups.points.clone();
-        let (rest, spread, squares) =
-            self.settle(&weight, sums, &mut means, groups.is_mean, &base.geometry.units);
-        if !groups.is_mean && !is_good_guess(&squares, &spread) {
-            let groups = Groups { points: means, is_mean: true, ..groups };
-            return Ok(Phase::Leaves { base, growth, tree, groups });
-        }
-        let minimum = sums.minimum.rounded(0);
-        check_distances(minimum, &spread)?;
-        let means = GroupMeans { weight, means, rest, spread, observed: None };
-        // Sums of inner nodes are those of their leaves; children come after their parents.
-        let mut places: Vec<Vec<usize>> = vec![vec![]; n_nodes];
-        let mut label_weight = vec![0.0; n_nodes * k];
-        for id in (0..n_nodes).rev() {
-            places[id] = match tree.left[id] {
-                0 => vec![id],
-                left => [&places[left][..], &places[left + 1]].concat(),
-            };
-            for label in 0..k {
-                let of_label: Vec<usize> = places[id].iter().map(|leaf| leaf * k + label).collect();
-                label_weight[id * k + label] = sums.weight.combined(&of_label, &[]);
-            }
-        }
-        let node = |id: usize| &growth.nodes[tree.nodes[id]];
-        let cut = |id: usize| growth.cut(tree.nodes[id]).filter(|_| !is_leaf(id));
-        let test = |id: usize| match cut(id) {
-            None => Test::Leaf,
-            Some(cut) => Test::Threshold {
-                feature: cut.feature,
-                threshold: placement::between(cut.gap.below, cut.gap.above),
-            },
-        };
-        let ids = || 0..n_nodes;
-        let tests: Vec<Test> = ids().map(test).collect();
-        let children = tree.left.iter().map(|&left| [left, left + 1]);
-        let result = PartsResult {
-            tests: TestArrays::of(tests.iter().zip(children)),
-            beside: [
-                ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.gap.below)).collect(),
-                ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.gap.above)).collect(),
-            ],
-            n_samples: ids().map(|id| node(id).n).collect(),
-            weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
-            label_weight,
-            cost: ids().map(|id| node(id).node.cost).collect(),
-            cluster: ids().map(|id| best_label(&node(id).node.totals)).collect(),
-            label_rows: sums.labels.clone(),
-            minimum,
-            reference_inertia: base.inertia.unwrap_or(minimum),
-            cost_of_sample: base.cost_of_sample,
-            centers: base.own,
-            units: base.geometry.units,
-            leaves: groups.leaves,
-            means,
-        };
-        Ok(Phase::Done(Box::new(result)))
-    }
-
-    /// A checkpoint: [`PartsFit::from_bytes`] goes on from it.
-    ///
-    /// # Errors
-    /// [`Error::Value`] if the fit is done: its result is the model.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let mut writer = Writer::new(KIND);
-        write_settings(&mut writer, &self.settings);
-        writer.u64(self.round);
-        writer.len(self.parts.len());
-        for (&part, rows) in &self.parts {
-            writer.u64(part);
-            writer.u64(rows.n);
-            writer.u64(rows.checksum);
-        }
-        match &self.phase {
-            Phase::Sample => writer.u8(0),
-            Phase::Rows { ends } => {
-                writer.u8(1);
-                ends.iter().for_each(|ends| writer.f64s(ends));
-            }
-            Phase::Mean { columns, shift } => {
-                writer.u8(2);
-                write_columns(&mut writer, columns);
-                writer.numbers(shift);
-            }
-            Phase::Deviation { columns, shift, mean } => {
-                writer.u8(3);
-                write_columns(&mut writer, columns);
-                writer.numbers(shift);
-                writer.numbers(mean);
-            }
-            Phase::Reference { columns, units } => {
-                writer.u8(6);
-                write_columns(&mut writer, columns);
-                writer.numbers(&units.shift);
-                writer.numbers(&units.scale);
-            }
-            Phase::Lloyd { base, pass } => {
-                writer.u8(7);
-                write_base(&mut writer, base);
-                writer.u64(*pass);
-            }
-            Phase::Grow { base, growth, .. } => {
-                writer.u8(4);
-                write_base(&mut writer, base);
-                growth.write(&mut writer);
-            }
-            Phase::Leaves { base, growth, groups, .. } => {
-                writer.u8(5);
-                write_base(&mut writer, base);
-                growth.write(&mut writer);
-                writer.u8(groups.is_mean.into());
-                writer.f64s(&groups.points);
-            }
-            Phase::Done(_) | Phase::Failed => {
-                return Err(Error::Value(
-                    "The fit is over: there is nothing to go on with.".into(),
-                ));
-            }
-        }
-        Ok(writer.finish())
-    }
-
-    /// Reads a checkpoint.
-    ///
-    /// # Errors
-    /// [`Error::Value`] if the bytes are none.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        let mut reader = Reader::new(bytes, KIND, "a checkpoint of a fit")?;
-        let settings = read_settings(&mut reader)?;
-        let d = settings.n_features;
-        let mut fit = PartsFit::new(settings)?;
-        fit.round = reader.u64()?;
-        for _ in 0..reader.len(24)? {
-            let part = reader.u64()?;
-            fit.parts.insert(part, PartRows { n: reader.u64()?, checksum: reader.u64()? });
-        }
-        let phase = reader.u8()?;
-        fit.phase = match phase {
-            0 => Phase::Sample,
-            1 => Phase::Rows { ends: read_ends(&mut reader, d)? },
-            2 => {
-                let columns = read_columns(&mut reader, d)?;
-                Phase::Mean { columns, shift: reader.numbers(d)? }
-            }
-            3 => {
-                let columns = read_columns(&mut reader, d)?;
-                let shift = reader.numbers(d)?;
-                Phase::Deviation { columns, shift, mean: reader.numbers(d)? }
-            }
-            6 => {
-                let columns = read_columns(&mut reader, d)?;
-                let (shift, scale) = (reader.numbers(d)?, reader.numbers(d)?);
-                Phase::Reference { columns, units: Units { shift, scale } }
-            }
-            7 => Phase::Lloyd { base: read_base(&mut reader, d)?, pass: reader.u64()? },
-            4 | 5 => {
-                let base = read_base(&mut reader, d)?;
-                let mut growth = fit.growth(base.geometry.k())?;
-                growth.read(&mut reader)?;
-                let step = match growth.nodes.is_empty() {
-                    true => Step::Ask(Growth::first()),
-                    false => growth.step()?,
-                };
-                match (phase, step) {
-                    (4, Step::Ask(wanted)) => Phase::Grow { base, growth, wanted },
-                    (5, Step::Done(tree)) => {
-                        let mut groups = fit.groups(&growth, &tree, &base.own);
-                        groups.is_mean = reader.flag()?;
-                        let points = reader.f64s()?;
-                        if points.len() != groups.points.len() {
-                            return Err(reader.broken());
-                        }
-                        groups.points = points;
-                        Phase::Leaves { base, growth, tree, groups }
-                    }
-                    _ => return Err(reader.broken()),
-                }
-            }
-            _ => return Err(reader.broken()),
-        };
-        reader.end()?;
-        Ok(fit)
-    }
-}
-
-/// The tree for routing, in the order of its nodes.
-fn routing(growth: &Growth, tree: &Replayed) -> Vec<RoutingNode> {
-    let node = |(&id, &left): (&usize, &usize)| match growth.cut(id).filter(|_| left > 0) {
-        Some(cut) => RoutingNode { left, feature: cut.feature, below: cut.gap.below },
-        None => RoutingNode { left: 0, feature: 0, below: 0.0 },
-    };
-    tree.nodes.iter().zip(&tree.left).map(node).collect()
-}
-
-fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
-    let PartsSettings { n_features, names, reference, scale, limits, bins } = settings;
-    writer.len(*n_features);
-    writer.bytes(names);
-    match reference {
-        ReferenceRule::Centers(centers) => {
-            writer.u8(0);
-            writer.f64s(centers);
-        }
-        ReferenceRule::Sample { n_clusters } => {
-            writer.u8(1);
-            writer.len(*n_clusters);
-        }
-    }
-    match scale {
-        ScaleRule::Standard => writer.u8(0),
-        ScaleRule::Given(scale) => {
-            writer.u8(1);
-            writer.numbers(scale);
-        }
-    }
-    writer.u64(limits.max_leaves as u64);
-    writer.u64(limits.max_depth.map_or(0, |most| most as u64 + 1));
-    writer.u64(limits.min_samples_leaf as u64);
-    writer.len(bins.0);
-    writer.u64(bins.1);
-}
-
-fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
-    let n_features = reader.index()?;
-    let names = reader.bytes()?.to_vec();
-    let reference = match reader.u8()? {
-        0 => ReferenceRule::Centers(reader.f64s()?),
-        1 => ReferenceRule::Sample { n_clusters: reader.index()? },
-        _ => return Err(reader.broken()),
-    };
-    let scale = match reader.u8()? {
-        0 => ScaleRule::Standard,
-        1 => ScaleRule::Given(reader.numbers(n_features)?),
-        _ => return Err(reader.broken()),
-    };
-    let limits = Limits {
-        max_leaves: reader.u64()? as usize,
-        max_depth: (reader.u64()? as usize).checked_sub(1),
-        min_samples_leaf: reader.u64()? as usize,
-    };
-    let bins = (reader.index()?, reader.u64()?);
-    let is_sound = match &reference {
-        ReferenceRule::Centers(centers) => are_points(centers, n_features),
-        ReferenceRule::Sample { .. } => n_features > 0,
-    };
-    if !is_sound {
-        return Err(reader.broken());
-    }
-    Ok(PartsSettings { n_features, names, reference, scale, limits, bins })
-}
-
-/// Whether numbers are points of so many columns.
-fn are_points(numbers: &[f64], n_features: usize) -> bool {
-    n_features > 0 && !numbers.is_empty() && numbers.len().is_multiple_of(n_features)
-}
-
-fn write_columns(writer: &mut Writer, columns: &Columns) {
-    columns.ends.iter().for_each(|ends| writer.f64s(ends));
-    writer.f64s(&columns.rows);
-}
-
-fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
-    let ends = (0..d).map(|_| reader.f64s()).collect::<Result<Vec<_>>>()?;
-    if ends.iter().any(|ends| ends.is_empty() || ends.len() > MAX_BINS) {
-        return Err(reader.broken());
-    }
-    Ok(ends)
-}
-
-fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
-    let (ends, rows) = (read_ends(reader, d)?, reader.f64s()?);
-    if !rows.len().is_multiple_of(d + 1) {
-        return Err(reader.broken());
-    }
-    Ok(Columns { ends, rows })
-}
-
-fn write_base(writer: &mut Writer, base: &Base) {
-    writer.numbers(&base.geometry.units.shift);
-    writer.numbers(&base.geometry.units.scale);
-    writer.f64s(&base.geometry.centers);
-    writer.f64s(&base.own);
-    writer.numbers(&[base.inertia, base.cost_of_sample].map(|cost| cost.unwrap_or(f64::NAN)));
-    base.ends.iter().for_each(|ends| writer.f64s(ends));
-}
-
-fn read_base(reader: &mut Reader<'_>, d: usize) -> Result<Base> {
-    let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
-    let (centers, own) = (reader.f64s()?, reader.f64s()?);
-    let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
-    let (inertia, cost_of_sample) = (cost()?, cost()?);
-    let ends = read_ends(reader, d)?;
-    if !are_points(&centers, d) || own.len() != centers.len() {
-        return Err(reader.broken());
-    }
-    let geometry = Geometry { units, centers };
-    Ok(Base { geometry, own, inertia, cost_of_sample, ends })
 }
 
 fn in_units(points: &[f64], units: &Units) -> Vec<f64> {
@@ -930,17 +562,4 @@ fn in_units(points: &[f64], units: &Units) -> Vec<f64> {
 fn origin_places(n: u64) -> Vec<u64> {
     let (n, m) = (u128::from(n), u128::from(n.min(ORIGIN_ROWS)));
     (0..m).map(|i| (i * n / m) as u64).collect()
-}
-
-/// Checks costs.
-///
-/// # Errors
-/// [`Error::Value`] if they overflow.
-fn check_distances(minimum: f64, spread: &[f64]) -> Result<()> {
-    if minimum.is_finite() && spread.iter().all(|x| x.is_finite()) {
-        return Ok(());
-    }
-    Err(Error::Value(
-        "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns.".into(),
-    ))
 }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use ndarray::ArrayView1;
 
-use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow};
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
+use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, other_rows};
+use super::classes::{BatchLabels, Classes, LabelRule};
+use super::label_means::GatheredMeans;
+use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+use super::routing::tree_of;
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
 use crate::error::{Error, Result};
@@ -14,6 +17,7 @@ use crate::exact::{ExactRows, ExactSums};
 use crate::memory;
 use crate::parallel;
 use crate::table::{TILE, Table};
+use crate::tree::ClusterTree;
 
 /// Rows that one thread routes in one go.
 const ROUTED: usize = 8192;
@@ -22,6 +26,10 @@ const ROUTED: usize = 8192;
 pub struct Gathering {
     question: Arc<Question>,
     parts: BTreeMap<u64, PartRows>,
+    /// Of the rows, where the question knows none.
+    classes: Option<Classes>,
+    /// Of the question, if it has one.
+    tree: Option<ClusterTree>,
     body: Gathered,
 }
 
@@ -30,6 +38,7 @@ enum Gathered {
     Sample(BinaryHeap<Drawn>),
     Rows(BTreeMap<u64, Vec<f64>>),
     Moments { weight: ExactRows, sums: Vec<ExactRows>, largest: Vec<f64> },
+    Means(Box<GatheredMeans>),
     Grow { binners: Vec<Binner>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
     Leaves(Box<GatheredLeaves>),
 }
@@ -40,6 +49,7 @@ struct GatheredLeaves {
     labels: Vec<u64>,
     weight: ExactRows,
     minimum: ExactSums,
+    misfit: ExactSums,
     moments: Vec<ExactRows>,
 }
 
@@ -150,8 +160,9 @@ fn draw(part: u64, offset: u64) -> u64 {
 }
 
 /// The sum of a hash of every row.
-fn checksum(table: &Table<'_>, weights: Option<&[f64]>) -> u64 {
+fn checksum(table: &Table<'_>, weights: Option<&[f64]>, labels: Option<BatchLabels<'_>>) -> u64 {
     let n = table.n_samples();
+    let of_classes = labels.map_or(vec![], |labels| labels.classes.hashes());
     let sums = parallel::map((0..n).step_by(TILE), |start| {
         let length = TILE.min(n - start);
         let (mut hashes, mut cells) = ([0u64; TILE], [0.0; TILE]);
@@ -165,44 +176,44 @@ fn checksum(table: &Table<'_>, weights: Option<&[f64]>) -> u64 {
             add(&cells[..length]);
         }
         weights.into_iter().for_each(|weights| add(&weights[start..start + length]));
+        if let Some(labels) = labels {
+            let codes = &labels.codes[start..start + length];
+            hashes
+                .iter_mut()
+                .zip(codes)
+                .for_each(|(hash, &code)| *hash ^= of_classes[code as usize]);
+        }
         hashes[..length].iter().fold(0u64, |sum, &hash| sum.wrapping_add(mix(hash)))
     });
     sums.into_iter().fold(0, u64::wrapping_add)
 }
 
 /// The cells of a column in some rows; there is no negative zero among them.
-fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
+pub(super) fn cells_of(table: &Table<'_>, feature: usize, rows: &[u32]) -> Vec<f64> {
     let mut cells = vec![];
     table.column(feature).gather(rows, &mut cells);
     cells.iter_mut().for_each(|x| *x += 0.0);
     cells
 }
 
-/// The leaf of every row.
-fn route(table: &Table<'_>, nodes: &[RoutingNode]) -> Vec<u32> {
-    let n = table.n_samples();
-    let mut leaves: Vec<u32> = memory::zeros(n, "the leaves of the rows");
-    let columns: Vec<_> = (0..table.n_features()).map(|f| table.column(f).as_f64()).collect();
-    let cell = |feature: usize, row: usize| match columns[feature] {
-        Some(cells) => cells[row],
-        None => table.column(feature).get(row),
-    };
-    parallel::map(leaves.chunks_mut(ROUTED).enumerate(), |(chunk, leaves)| {
-        for (row, leaf) in (chunk * ROUTED..).zip(leaves) {
-            let mut id = 0;
-            while nodes[id].left != 0 {
-                let node = nodes[id];
-                id = node.left + usize::from(cell(node.feature, row) > node.below);
-            }
-            *leaf = id as u32;
-        }
-    });
-    leaves
+/// The leaf of every row of a part; the question's tree routes them.
+///
+/// # Errors
+/// [`Error::Value`] if a cell is infinite, which is none of the rows of the first round; [`Error::Interrupted`].
+fn route(tree: &ClusterTree, table: &Table<'_>, part: u64) -> Result<Vec<i64>> {
+    match tree.apply(table)? {
+        Some(leaves) => Ok(leaves),
+        None if table.stopped() => Err(Error::Interrupted),
+        None => Err(other_rows(part)),
+    }
 }
 
 impl Gathering {
     /// No rows yet.
-    pub fn new(question: Arc<Question>) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Tree`] if the question's nodes are not one tree.
+    pub fn new(question: Arc<Question>) -> Result<Self> {
         let d = question.n_features;
         let rows = |n: usize, width: usize| ExactRows::new(n, width);
         let body = match &question.ask {
@@ -213,6 +224,9 @@ impl Gathering {
                 sums: (0..d).map(|_| rows(1, 1)).collect(),
                 largest: vec![0.0; d],
             },
+            Ask::Means(ask) => {
+                Gathered::Means(Box::new(GatheredMeans::new(d, ask.points.len() / d)))
+            }
             Ask::Grow(ask) => {
                 let k = ask.geometry.k();
                 let fill = |&(_, with_sums): &(usize, bool)| {
@@ -237,11 +251,17 @@ impl Gathering {
                     labels: vec![0; k],
                     weight: rows(ask.nodes.len(), k),
                     minimum: ExactSums::new(1),
+                    misfit: ExactSums::new(1),
                     moments: (0..d).map(|_| rows(n_groups, 2)).collect(),
                 }))
             }
         };
-        Gathering { question, parts: BTreeMap::new(), body }
+        let nodes = match &question.ask {
+            Ask::Grow(GrowAsk { nodes, .. }) | Ask::Leaves(LeavesAsk { nodes, .. }) => nodes,
+            _ => &vec![],
+        };
+        let tree = (!nodes.is_empty()).then(|| tree_of(nodes, d)).transpose()?;
+        Ok(Gathering { question, parts: BTreeMap::new(), classes: None, tree, body })
     }
 
     /// Adds a part without rows, or the last of its rows.
@@ -249,23 +269,38 @@ impl Gathering {
         self.parts.entry(part).or_default();
     }
 
-    /// Adds rows of a part, in its order. `weights`: positive; none: 1 each. No cell is missing.
+    /// Adds rows of a part, in its order. `weights`: positive; none: 1 each. `labels`: where the question wants them. No
+    /// cell is missing.
     ///
     /// # Errors
-    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if distances overflow; [`Error::Interrupted`].
-    pub fn add(&mut self, table: &Table<'_>, weights: Option<&[f64]>, part: u64) -> Result<()> {
+    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if distances overflow, or labels lack, are too many, or were
+    /// not there before; [`Error::Interrupted`].
+    pub fn add(
+        &mut self,
+        table: &Table<'_>,
+        weights: Option<&[f64]>,
+        labels: Option<BatchLabels<'_>>,
+        part: u64,
+    ) -> Result<()> {
         let n = table.n_samples();
         Error::check_len("A part", table.n_features(), self.question.n_features, "columns")?;
         if let Some(weights) = weights {
             Error::check_len("sample_weight", weights.len(), n, "rows")?;
         }
+        let labels = labels.filter(|_| self.question.labels != LabelRule::None);
+        let codes = self.codes(labels, n)?;
+        let codes = codes.as_deref();
         let rows = self.parts.entry(part).or_default();
         let first = rows.n;
         rows.n += n as u64;
-        rows.checksum = rows.checksum.wrapping_add(checksum(table, weights));
+        rows.checksum = rows.checksum.wrapping_add(checksum(table, weights, labels));
         let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
         let cells = |row: usize| -> Vec<f64> {
             (0..table.n_features()).map(|f| table.column(f).get(row) + 0.0).collect()
+        };
+        let leaves = match &self.tree {
+            Some(tree) => route(tree, table, part)?,
+            None => vec![],
         };
         match (&self.question.ask, &mut self.body) {
             (Ask::Sample { size }, Gathered::Sample(drawn)) => {
@@ -313,15 +348,41 @@ impl Gathering {
                     }
                 });
             }
-            (Ask::Grow(ask), Gathered::Grow { binners, fills, opened }) => {
-                GrowPart { ask, table, weights }.add(binners, fills, opened)?;
+            (Ask::Means(ask), Gathered::Means(sums)) => {
+                sums.add(ask, table, weights, codes.unwrap_or(&[]));
             }
-            (Ask::Leaves(ask), Gathered::Leaves(leaves)) => {
-                add_leaves(ask, table, weights, leaves)?;
+            (Ask::Grow(ask), Gathered::Grow { binners, fills, opened }) => {
+                GrowPart { ask, table, weights, leaves: &leaves }.add(binners, fills, opened)?;
+            }
+            (Ask::Leaves(ask), Gathered::Leaves(sums)) => {
+                add_leaves(ask, table, weights, codes, &leaves, sums)?;
             }
             _ => return Err(Error::Internal("an answer of another kind.".into())),
         }
         if table.stopped() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// The labels of `n` rows as places among the question's classes; none where it knows none.
+    fn codes(&mut self, labels: Option<BatchLabels<'_>>, n: usize) -> Result<Option<Vec<u32>>> {
+        let Some(BatchLabels { classes, codes }) = labels else {
+            return match self.question.labels {
+                LabelRule::None => Ok(None),
+                _ => Err(Error::Value("The labels of the rows are not given.".into())),
+            };
+        };
+        Error::check_labels(codes, n, classes.len())?;
+        if let LabelRule::Of(known) = &self.question.labels {
+            let places = known.places_of(classes)?;
+            return Ok(Some(codes.iter().map(|&code| places[code as usize]).collect()));
+        }
+        if !classes.is_empty() {
+            classes.check_number()?;
+            self.classes = Some(match self.classes.take() {
+                Some(own) => own.merge(classes.clone())?,
+                None => classes.clone(),
+            });
+        }
+        Ok(None)
     }
 
     /// The answer of all rows that were added.
@@ -333,7 +394,7 @@ impl Gathering {
                     _ => 0,
                 };
                 let rows = drawn.into_sorted_vec().into_iter().map(|drawn| drawn.0).collect();
-                Body::Sample { size, rows }
+                Body::Sample { size, rows, classes: self.classes }
             }
             Gathered::Rows(rows) => Body::Rows(rows),
             Gathered::Moments { weight, sums, largest } => {
@@ -342,6 +403,7 @@ impl Gathering {
                 let pieces: Vec<_> = all.iter().map(|sum| (sum, 0..1)).collect();
                 Body::Moments { sums: ExactSums::gather(&pieces), largest }
             }
+            Gathered::Means(sums) => Body::Means(Box::new(sums.finish())),
             Gathered::Grow { fills, opened, .. } => {
                 let finish = |bins: Vec<GatheredBins>| parallel::map(bins, GatheredBins::finish);
                 Body::Grow {
@@ -354,6 +416,7 @@ impl Gathering {
                 labels: leaves.labels,
                 weight: leaves.weight.finish(),
                 minimum: leaves.minimum,
+                misfit: leaves.misfit,
                 moments: leaves.moments.into_iter().map(ExactRows::finish).collect(),
             })),
         };
@@ -376,6 +439,8 @@ struct GrowPart<'a, 't> {
     ask: &'a GrowAsk,
     table: &'a Table<'t>,
     weights: Option<&'a [f64]>,
+    /// By row the node it comes to.
+    leaves: &'a [i64],
 }
 
 impl GrowPart<'_, '_> {
@@ -385,7 +450,7 @@ impl GrowPart<'_, '_> {
         fills: &mut [Vec<GatheredBins>],
         opened: &mut [GatheredBins],
     ) -> Result<()> {
-        let GrowPart { ask, table, weights } = *self;
+        let GrowPart { ask, table, weights, leaves } = *self;
         let k = ask.geometry.k();
         // Rows of nodes that are added up come first, those that are only counted last.
         let with_sums = ask.fills.iter().filter(|fill| fill.1).map(|fill| fill.0);
@@ -402,8 +467,7 @@ impl GrowPart<'_, '_> {
         runs.iter().for_each(|run| runs_of[run[0].node].push(*run));
         // Of a node that is not filled, rows that lie in an opened range suffice.
         ask.fills.iter().for_each(|&(node, _)| runs_of[node] = vec![]);
-        let leaves = route(table, &ask.nodes);
-        let is_asked = |row: usize, leaf: u32| {
+        let is_asked = |row: usize, leaf: i64| {
             let runs = &runs_of[leaf as usize];
             let is_inside =
                 |run: &&[Open]| opened_at(run, table.column(run[0].feature).get(row)).is_some();
@@ -482,19 +546,23 @@ fn opened_at(run: &[Open], x: f64) -> Option<usize> {
     run.get(i).filter(|open| open.low <= x).map(|_| i)
 }
 
-/// Adds rows to the sums of leaves.
+/// Adds rows to the sums of leaves. `own`: their labels; none: the nearest centers.
 fn add_leaves(
     ask: &LeavesAsk,
     table: &Table<'_>,
     weights: Option<&[f64]>,
+    own: Option<&[u32]>,
+    leaves: &[i64],
     sums: &mut GatheredLeaves,
 ) -> Result<()> {
     let n = table.n_samples();
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
     let ExactLabelCosts { nearest, minimum, .. } = costs(&ask.geometry, table, weights)?;
     sums.minimum.merge(&minimum);
-    let leaves = route(table, &ask.nodes);
-    for (row, (&leaf, &label)) in leaves.iter().zip(&nearest).enumerate() {
+    for (row, (&leaf, &label)) in leaves.iter().zip(own.unwrap_or(&nearest)).enumerate() {
+        if label != nearest[row] {
+            sums.misfit.add(0, weight(row));
+        }
         sums.count[leaf as usize] += 1;
         sums.labels[label as usize] += 1;
         sums.weight.add_one(leaf as usize, label as usize, weight(row));

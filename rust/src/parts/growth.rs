@@ -14,15 +14,18 @@ use std::collections::BTreeMap;
 use super::answer::Bins;
 use super::bytes::{Reader, Writer};
 use super::gathering::{from_ordered_bits, ordered_bits};
-use super::question::{Open, RoutingNode};
+use super::question::Open;
+use super::routing::{TestNode, read_test, tree_of, write_test};
 use crate::criterion::label_cost::LabelCost;
 use crate::criterion::sums::AdditiveNode;
-use crate::criterion::{ColumnForm, Criterion, CutForm, Gap, OwnGroups};
+use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, OwnGroups};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
-use crate::grow::{LEAF_TIE, Limits};
+use crate::grow::{LEAF_TIE, Limits, test_of};
 use crate::parallel;
+use crate::partition::others_go_left;
 use crate::search::choose_cut;
+use crate::tree::Test;
 
 const KIND: u8 = b'b';
 /// Smaller bins that a bin is opened into, about.
@@ -96,8 +99,11 @@ struct ColumnBound {
 /// The best cut of a node.
 #[derive(Clone)]
 pub(crate) struct PartCut {
-    pub feature: usize,
-    pub gap: Gap,
+    pub test: Test,
+    /// The side of missing cells.
+    missing_left: bool,
+    /// The largest cell left of the cut and the least right of it.
+    pub beside: [f64; 2],
     pub score: f64,
     left: ExactSums,
     n_left: u64,
@@ -146,18 +152,28 @@ impl Growth {
         Wanted { fills: vec![(0, true)], opens: vec![] }
     }
 
-    /// The tree for routing.
-    pub fn routing(&self) -> Vec<RoutingNode> {
+    /// All nodes, for questions.
+    pub fn routing(&self) -> Vec<TestNode> {
         if self.nodes.is_empty() {
-            return vec![RoutingNode { left: 0, feature: 0, below: 0.0 }];
+            return vec![TestNode::leaf()];
         }
-        let node = |node: &PartNode| match (&node.state, node.left) {
-            (State::Cut(cut), Some(left)) => {
-                RoutingNode { left, feature: cut.feature, below: cut.gap.below }
+        (0..self.nodes.len()).map(|id| self.test_node(id, self.nodes[id].left)).collect()
+    }
+
+    /// The nodes of a tree, in its order.
+    pub fn nodes_of(&self, tree: &Replayed) -> Vec<TestNode> {
+        let left = tree.left.iter().map(|&left| Some(left).filter(|&left| left > 0));
+        tree.nodes.iter().zip(left).map(|(&id, left)| self.test_node(id, left)).collect()
+    }
+
+    /// A node with its left child; a leaf without one.
+    fn test_node(&self, id: usize, left: Option<usize>) -> TestNode {
+        match (self.cut(id), left) {
+            (Some(cut), Some(left)) => {
+                TestNode { test: cut.test.clone(), left, missing_left: cut.missing_left }
             }
-            _ => RoutingNode { left: 0, feature: 0, below: 0.0 },
-        };
-        self.nodes.iter().map(node).collect()
+            _ => TestNode::leaf(),
+        }
     }
 
     fn push(&mut self, parent: Option<usize>, depth: usize, n: u64, totals: ExactSums) -> usize {
@@ -337,20 +353,28 @@ impl Growth {
         let state = match found {
             None => State::Closed,
             Some(best) => {
-                let CutForm::Range { upper: gap, .. } = best.cut.form else {
-                    return Err(Error::Internal("a cut of another form.".into()));
-                };
                 let bins = bins(best.feature);
-                let is_left = |&bin: &usize| bins.count[bin] > 0 && bins.high[bin] <= gap.below;
-                let last = (0..bins.count.len()).filter(is_left).max().map_or(0, |bin| bin + 1);
+                let is_left = |&bin: &usize| {
+                    bins.count[bin] > 0
+                        && best.cut.side(bins.low[bin], bins.high[bin]) == Some(true)
+                };
+                let left_bins: Vec<usize> = (0..bins.count.len()).filter(is_left).collect();
                 let mut left = ExactSums::new(k);
                 if let Some(sums) = &bins.sums {
-                    (0..last).for_each(|bin| {
+                    left_bins.iter().for_each(|bin| {
                         left.merge(&ExactSums::gather(&[(sums, bin * k..(bin + 1) * k)]));
                     });
                 }
-                let n_left = bins.count[..last].iter().sum();
-                State::Cut(PartCut { feature: best.feature, gap, score: best.score, left, n_left })
+                let n_left: u64 = left_bins.iter().map(|&bin| bins.count[bin]).sum();
+                let n_right = self.nodes[id].n - n_left;
+                State::Cut(PartCut {
+                    test: test_of(best.feature, best.cut),
+                    missing_left: others_go_left(n_left as usize, n_right as usize),
+                    beside: beside(&best.cut),
+                    score: best.score,
+                    left,
+                    n_left,
+                })
             }
         };
         let node = &mut self.nodes[id];
@@ -542,8 +566,10 @@ impl Growth {
                 }
                 State::Cut(cut) => {
                     writer.u8(2);
-                    writer.len(cut.feature);
-                    writer.numbers(&[cut.gap.below, cut.gap.above, cut.score]);
+                    write_test(writer, &cut.test);
+                    writer.u8(cut.missing_left.into());
+                    writer.numbers(&cut.beside);
+                    writer.f64(cut.score);
                     writer.sums(&cut.left, 0..k);
                     writer.u64(cut.n_left);
                 }
@@ -582,21 +608,21 @@ impl Growth {
                     }
                 }
                 2 => {
-                    let feature = reader.index()?;
-                    let (gap, score) =
-                        (Gap { below: reader.f64()?, above: reader.f64()? }, reader.f64()?);
+                    let (test, missing_left) = (read_test(reader)?, reader.flag()?);
+                    let (beside, score) = ([reader.f64()?, reader.f64()?], reader.f64()?);
                     let (left, n_left) = (reader.new_sums(k)?, reader.u64()?);
-                    if feature >= d || n_left > n {
+                    if test == Test::Leaf || n_left > n {
                         return Err(reader.broken());
                     }
                     self.nodes[id].state =
-                        State::Cut(PartCut { feature, gap, score, left, n_left });
+                        State::Cut(PartCut { test, missing_left, beside, score, left, n_left });
                 }
                 3 => self.nodes[id].state = State::Closed,
                 _ => return Err(reader.broken()),
             }
             self.nodes[id].left = left;
         }
+        tree_of(&self.routing(), d).map_err(|_| reader.broken())?;
         Ok(())
     }
 
@@ -609,6 +635,14 @@ impl Growth {
         *columns.get_mut(feature)? = bound(criterion, node, feature, &bins, k).0;
         opened.insert(feature, bins);
         Some(())
+    }
+}
+
+/// The values beside a cut of a range.
+fn beside(cut: &Cut) -> [f64; 2] {
+    match cut.form {
+        CutForm::Range { upper: gap, .. } => [gap.below, gap.above],
+        _ => [f64::NAN; 2],
     }
 }
 

@@ -10,7 +10,7 @@
 //! | a sample of the rows, by their place | bins of the columns; whether parts stay the same |
 //! | 1,001 rows at fixed places; without a reference 100,000 of all rows too | origins of the columns |
 //! | two sums of moments, if columns are standardised | units of the columns |
-//! | sums over clusters, if the clusters of a sample are not those of all rows | their centers |
+//! | sums over the rows of each label, if rows bring labels; or over clusters, if those of a sample are not those of all rows | their centers |
 //! | bins of nodes, and smaller bins where a cut may hide, about twice the tree's depth | the tree |
 //! | sums over its leaves | labels, costs and means |
 //!
@@ -19,14 +19,21 @@
 
 mod answer;
 mod bytes;
+mod checkpoint;
+mod classes;
 mod fit;
 mod gathering;
 mod growth;
+mod label_means;
 mod question;
+mod result;
+mod routing;
 
 pub use answer::{Answer, PartRows};
-pub use fit::{
-    FoundReference, PartsFit, PartsResult, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule,
-};
+pub use classes::{BatchLabels, Classes, LabelRule};
+pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
-pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RoutingNode, RowGroups};
+pub use label_means::MeansAsk;
+pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+pub use result::PartsResult;
+pub use routing::TestNode;

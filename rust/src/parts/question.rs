@@ -1,6 +1,9 @@
 //! What a fit asks of every part of the rows.
 
 use super::bytes::{Reader, Writer};
+use super::classes::LabelRule;
+use super::label_means::MeansAsk;
+use super::routing::{TestNode, read_nodes, write_nodes};
 use crate::costs::Units;
 use crate::error::Result;
 
@@ -15,6 +18,8 @@ pub struct Question {
     pub n_features: usize,
     /// Names of the columns, in whatever form the caller knows them.
     pub names: Vec<u8>,
+    /// What is wanted of the rows' labels.
+    pub labels: LabelRule,
     /// What is asked.
     pub ask: Ask,
 }
@@ -43,6 +48,8 @@ pub enum Ask {
         /// 1 or 2.
         power: i32,
     },
+    /// Sums over the rows of each label.
+    Means(MeansAsk),
     /// Sums over nodes of a tree, by bins.
     Grow(GrowAsk),
     /// Sums over its leaves.
@@ -65,17 +72,6 @@ impl Geometry {
     }
 }
 
-/// A node of a tree, for routing: children come after it.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RoutingNode {
-    /// Left child, the right one follows; 0 at leaves.
-    pub left: usize,
-    /// Column of the test.
-    pub feature: usize,
-    /// The largest cell that goes left.
-    pub below: f64,
-}
-
 /// Sums over nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrowAsk {
@@ -84,7 +80,7 @@ pub struct GrowAsk {
     /// By column the inclusive upper ends of its bins.
     pub ends: Vec<Vec<f64>>,
     /// The tree.
-    pub nodes: Vec<RoutingNode>,
+    pub nodes: Vec<TestNode>,
     /// Nodes whose rows are put into bins; whether they are added up, or only counted.
     pub fills: Vec<(usize, bool)>,
     /// Bins that are opened.
@@ -128,36 +124,11 @@ pub struct LeavesAsk {
     /// How rows are compared.
     pub geometry: Geometry,
     /// The tree.
-    pub nodes: Vec<RoutingNode>,
+    pub nodes: Vec<TestNode>,
     /// The groups of the rows.
     pub groups: RowGroups,
     /// n_groups x d, row-major: the points about which cells are added up.
     pub points: Vec<f64>,
-}
-
-fn write_nodes(writer: &mut Writer, nodes: &[RoutingNode]) {
-    writer.len(nodes.len());
-    for node in nodes {
-        writer.len(node.left);
-        writer.len(node.feature);
-        writer.f64(node.below);
-    }
-}
-
-/// Reads a tree and checks that routing ends.
-fn read_nodes(reader: &mut Reader<'_>, n_features: usize) -> Result<Vec<RoutingNode>> {
-    let n = reader.len(24)?;
-    let mut nodes = vec![];
-    for id in 0..n {
-        let node =
-            RoutingNode { left: reader.index()?, feature: reader.index()?, below: reader.f64()? };
-        let is_inner = node.left > id && node.left + 1 < n && node.feature < n_features;
-        if node.left != 0 && !is_inner {
-            return Err(reader.broken());
-        }
-        nodes.push(node);
-    }
-    if n == 0 { Err(reader.broken()) } else { Ok(nodes) }
 }
 
 fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
@@ -183,6 +154,7 @@ impl Question {
         writer.u64(self.id.1);
         writer.len(self.n_features);
         writer.bytes(&self.names);
+        self.labels.write(&mut writer);
         match &self.ask {
             Ask::Sample { size } => {
                 writer.u8(0);
@@ -203,6 +175,10 @@ impl Question {
                 writer.numbers(shift);
                 writer.numbers(mean);
                 writer.u8(*power as u8);
+            }
+            Ask::Means(ask) => {
+                writer.u8(5);
+                ask.write(&mut writer);
             }
             Ask::Grow(ask) => {
                 writer.u8(3);
@@ -253,6 +229,11 @@ impl Question {
             return Err(reader.broken());
         }
         let names = reader.bytes()?.to_vec();
+        let labels = LabelRule::read(&mut reader)?;
+        let n_classes = match &labels {
+            LabelRule::Of(classes) => Some(classes.len()),
+            _ => None,
+        };
         let ask = match reader.u8()? {
             0 => Ask::Sample { size: reader.index()? },
             1 => {
@@ -275,13 +256,12 @@ impl Question {
                 let nodes = read_nodes(&mut reader, d)?;
                 let points = reader.f64s()?;
                 let n_groups = points.len() / d;
-                let is_leaf = |node: &RoutingNode| node.left == 0;
                 let (groups, are_groups) = match reader.u8()? {
                     0 => {
                         let group = nodes.iter().map(|_| reader.index());
                         let group = group.collect::<Result<Vec<_>>>()?;
                         let mut of_leaves =
-                            nodes.iter().zip(&group).filter(|(node, _)| is_leaf(node));
+                            nodes.iter().zip(&group).filter(|(node, _)| node.is_leaf());
                         let are_groups = of_leaves.all(|(_, &group)| group < n_groups);
                         (RowGroups::ByLeaf(group), are_groups)
                     }
@@ -291,12 +271,16 @@ impl Question {
                 if points.len() % d != 0 || !are_groups {
                     return Err(reader.broken());
                 }
+                if n_classes.is_some_and(|n| n != geometry.k()) {
+                    return Err(reader.broken());
+                }
                 Ask::Leaves(LeavesAsk { geometry, nodes, groups, points })
             }
+            5 => Ask::Means(MeansAsk::read(&mut reader, d, n_classes.unwrap_or(0))?),
             _ => return Err(reader.broken()),
         };
         reader.end()?;
-        Ok(Question { id, n_features: d, names, ask })
+        Ok(Question { id, n_features: d, names, labels, ask })
     }
 }
 
@@ -329,7 +313,7 @@ fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
         opens.push(Open { node, feature, low, high, ends });
     }
     let mut all = fills.iter().map(|fill| fill.0).chain(opens.iter().map(|open| open.node));
-    if !all.all(|node| nodes.get(node).is_some_and(|node| node.left == 0)) {
+    if !all.all(|node| nodes.get(node).is_some_and(TestNode::is_leaf)) {
         return Err(reader.broken());
     }
     Ok(GrowAsk { geometry, ends, nodes, fills, opens })

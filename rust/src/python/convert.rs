@@ -115,7 +115,7 @@ impl<'py, T: Element + Value> BorrowedArray<'py, T> {
     }
 }
 
-/// The `TypeError` of an argument that is no array of one or two dimensions.
+/// The `TypeError` of an argument that is not an array of one or two dimensions.
 fn not_an_array(object: &Bound<'_, PyAny>) -> PyErr {
     let name = object.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
     PyTypeError::new_err(format!("A NumPy array of one or two dimensions is expected, not {name}."))

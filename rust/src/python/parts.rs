@@ -13,14 +13,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::convert::{TableArgument, matrix, optional, slice2};
+use super::convert::{TableArgument, matrix, optional, slice, slice2};
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::parts::{
-    Answer, FoundReference, Gathering, PartsFit, PartsResult, PartsSettings, Question,
-    ReferenceRule, ScaleRule,
+    Answer, BatchLabels, Classes, FoundReference, Gathering, LabelRule, PartsFit, PartsResult,
+    PartsSettings, Question, ReferenceRule, ScaleRule,
 };
 
 /// What a fit asks of every part of the rows.
@@ -32,7 +32,7 @@ impl PyQuestion {
     /// Reads what `to_bytes` returned.
     ///
     /// # Errors
-    /// `ValueError` if it is no question.
+    /// `ValueError` if it is not a question.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         Ok(PyQuestion(Arc::new(Question::from_bytes(data)?)))
@@ -55,6 +55,12 @@ impl PyQuestion {
         self.0.id.1 == 0
     }
 
+    /// Whether rows must bring labels.
+    #[getter]
+    fn wants_labels(&self) -> bool {
+        self.0.labels != LabelRule::None
+    }
+
     /// What `PartsFit` was given as `names`.
     #[getter]
     fn names<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
@@ -62,9 +68,23 @@ impl PyQuestion {
     }
 
     /// An answer without rows.
-    fn gather(&self) -> PyGathering {
-        PyGathering(Some(Gathering::new(self.0.clone())))
+    ///
+    /// # Errors
+    /// `ValueError` if the question's nodes are not one tree.
+    fn gather(&self) -> PyResult<PyGathering> {
+        Ok(PyGathering(Some(Gathering::new(self.0.clone())?)))
     }
+}
+
+/// Names of classes: whole numbers or words.
+#[derive(FromPyObject, IntoPyObject)]
+pub enum ClassesArgument {
+    /// Whole numbers.
+    #[pyo3(transparent)]
+    Integers(Vec<i64>),
+    /// Words.
+    #[pyo3(transparent)]
+    Texts(Vec<String>),
 }
 
 /// An answer on its way.
@@ -84,24 +104,35 @@ impl PyGathering {
         Ok(())
     }
 
-    /// Adds rows of a part (n x d, numbers without gaps) with their weights, positive; None: 1 each.
+    /// Adds rows of a part (n x d, numbers without gaps) with their weights, positive; None: 1 each. `labels`: the distinct
+    /// labels, ascending, and by row its place among them, where the question wants labels.
     ///
     /// # Errors
-    /// `ValueError` if sizes disagree or distances overflow; `KeyboardInterrupt`. The answer is then lost.
+    /// `ValueError` if sizes disagree, distances overflow, or labels lack, are too many, or were not there before;
+    /// `KeyboardInterrupt`. The answer is then lost.
     fn add(
         &mut self,
         py: Python<'_>,
         table: TableArgument<'_>,
         sample_weight: Option<PyReadonlyArray1<'_, f64>>,
+        labels: Option<(ClassesArgument, PyReadonlyArray1<'_, u32>)>,
         part: u64,
         n_jobs: Jobs<'_>,
     ) -> PyResult<()> {
         let (table, weights) = (table.table()?, optional(&sample_weight)?);
         let monitor = Monitor::default();
         let table = table.with_monitor(&monitor);
+        let labels = labels.map(|(classes, codes)| match classes {
+            ClassesArgument::Integers(names) => (Classes::Integers(names), codes),
+            ClassesArgument::Texts(names) => (Classes::Texts(names), codes),
+        });
+        let labels = match &labels {
+            Some((classes, codes)) => Some(BatchLabels { classes, codes: slice(codes)? }),
+            None => None,
+        };
         let mut gathering = self.0.take().ok_or_else(finished)?;
         self.0 = Some(run(py, &n_jobs, &monitor, None, move || {
-            gathering.add(&table, weights, part).map(|()| gathering)
+            gathering.add(&table, weights, labels, part).map(|()| gathering)
         })?);
         Ok(())
     }
@@ -121,7 +152,7 @@ impl PyAnswer {
     /// Reads what `to_bytes` returned.
     ///
     /// # Errors
-    /// `ValueError` if it is no answer.
+    /// `ValueError` if it is not an answer.
     #[staticmethod]
     fn from_bytes(data: &[u8]) -> PyResult<Self> {
         Ok(PyAnswer(Answer::from_bytes(data)?))
@@ -148,19 +179,21 @@ pub struct PyPartsFit(PartsFit);
 
 #[pymethods]
 impl PyPartsFit {
-    /// `names`: anything, for the questions. `centers`: k x d, in the columns' own units; None: `n_clusters` at most are
-    /// found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `max_leaves` 0: one for
+    /// `names`: anything, for the questions. `centers`: k x d, in the columns' own units; None: those of labels that the
+    /// rows bring if `with_labels`, else `n_clusters` at most are found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `max_leaves` 0: one for
     /// each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the
     /// rounds, never the tree.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, max_leaves, max_depth, min_samples_leaf, bins=None))]
+    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, with_labels, max_leaves, max_depth,
+                        min_samples_leaf, bins=None))]
     fn new(
         names: &[u8],
         n_features: usize,
         n_clusters: usize,
         centers: Option<PyReadonlyArray2<'_, f64>>,
         scale: Option<PyReadonlyArray1<'_, f64>>,
+        with_labels: bool,
         max_leaves: usize,
         max_depth: Option<usize>,
         min_samples_leaf: usize,
@@ -168,6 +201,7 @@ impl PyPartsFit {
     ) -> PyResult<Self> {
         let reference = match &centers {
             Some(centers) => ReferenceRule::Centers(slice2(centers)?.to_vec()),
+            None if with_labels => ReferenceRule::Labels,
             None => ReferenceRule::Sample { n_clusters },
         };
         let scale = match optional(&scale)? {
@@ -180,7 +214,7 @@ impl PyPartsFit {
             reference,
             scale,
             limits: Limits { max_leaves, max_depth, min_samples_leaf },
-            bins: bins.unwrap_or_else(|| PartsSettings::default_bins(n_features, n_clusters)),
+            bins,
         })?))
     }
 
@@ -216,6 +250,21 @@ impl PyPartsFit {
     #[getter]
     fn n_features(&self) -> usize {
         self.0.settings().n_features
+    }
+
+    /// Whether rows must bring labels.
+    #[getter]
+    fn with_labels(&self) -> bool {
+        self.0.settings().reference == ReferenceRule::Labels
+    }
+
+    /// The labels that rows have brought, ascending; None before the first answer, or if they bring none.
+    #[getter]
+    fn classes(&self) -> Option<ClassesArgument> {
+        self.0.classes().map(|classes| match classes {
+            Classes::Integers(names) => ClassesArgument::Integers(names.clone()),
+            Classes::Texts(names) => ClassesArgument::Texts(names.clone()),
+        })
     }
 
     /// What `PartsFit` was given as `names`.
@@ -308,12 +357,16 @@ pub struct PartsTree {
     cost: Floats,
     /// The best label.
     cluster: Integers,
-    /// Shape (k,): rows nearest to each center.
+    /// Shape (k,): rows nearest to each center, or with each label.
     label_rows: Integers,
     /// What the rows cost at least.
     minimum: f64,
     /// What the reference costs.
     reference_inertia: f64,
+    /// Shape (k,): the same by label, in place of it; empty if rows bring no labels.
+    reference_spread: Floats,
+    /// Share of the weight that is nearer to another center than to that of its label.
+    misfit: f64,
     /// What the centers of a sample cost, where they have moved since.
     cost_of_sample: Option<f64>,
     /// Shape (k, d): the centers in the columns' own units.
@@ -347,6 +400,8 @@ impl PartsTree {
             label_rows: counts(result.label_rows),
             minimum: result.minimum,
             reference_inertia: result.reference_inertia,
+            reference_spread: array(py, result.reference_spread),
+            misfit: result.misfit,
             cost_of_sample: result.cost_of_sample,
             centers: matrix(py, result.centers, d)?.unbind(),
             scale: array(py, result.units.scale),

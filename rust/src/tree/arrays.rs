@@ -310,6 +310,28 @@ impl TestArrays {
         arrays
     }
 
+    /// The arrays as those of a tree from outside.
+    pub fn view(&self) -> TreeArrays<'_> {
+        let ObliqueTerms { indptr, indices, weights, bias } = &self.oblique;
+        TreeArrays {
+            kind: &self.kind,
+            feature: &self.feature,
+            threshold: &self.threshold,
+            lower: &self.lower,
+            upper: &self.upper,
+            children_left: &self.children_left,
+            children_right: &self.children_right,
+            levels: Some(LevelArrays { indptr: &self.levels_indptr, codes: &self.levels_codes }),
+            missing_go_to_left: self.missing_go_to_left.as_deref(),
+            oblique: (!indices.is_empty()).then_some(ObliqueArrays {
+                indptr,
+                indices,
+                weights,
+                bias,
+            }),
+        }
+    }
+
     /// Appends a node to every array.
     fn push(&mut self, test: &Test, children: [usize; 2]) {
         let nan = f64::NAN;

@@ -77,7 +77,7 @@ impl ClusterTree {
     ///
     /// # Errors
     /// [`Error::Tree`] if the tree uses a column the table does not have; [`Error::Shape`] if there is not one leaf per
-    /// row, [`Error::Value`] if a leaf is no node; [`Error::Interrupted`].
+    /// row, [`Error::Value`] if a leaf is not a node; [`Error::Interrupted`].
     pub fn values_beside<'a, 't: 'a>(
         &self,
         rows: impl Into<Rows<'a, 't>>,

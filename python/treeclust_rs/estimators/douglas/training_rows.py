@@ -101,7 +101,7 @@ def make_training_rows(
     Raises
     ------
     TypeError, ValueError
-        If `affinity` is no such matrix, or the objective does not depend on rows.
+        If `affinity` is not such a matrix, or the objective does not depend on rows.
     """
     model = columns.model_rows(table)
     if affinity is not None:

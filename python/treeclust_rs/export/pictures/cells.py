@@ -238,7 +238,7 @@ def _column(tree: TreeNodes, column: int | str) -> int:
         except TypeError:
             place = -1
     if not 0 <= place < tree.n_features:
-        raise ValueError(f"columns names {column!r}, which is no column of this tree.")
+        raise ValueError(f"columns names {column!r}, which is not a column of this tree.")
     return place
 
 

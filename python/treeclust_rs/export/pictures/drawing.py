@@ -70,7 +70,7 @@ def check_colors(colors: Sequence[str] | None, classes: Sequence[object]) -> lis
     for color in colors:
         if not is_color_like(color):
             raise ValueError(
-                f"colors holds {color!r}, which is no colour of matplotlib: give names such as "
+                f"colors holds {color!r}, which is not a colour of matplotlib: give names such as "
                 "'red' or '#rrggbb'."
             )
     return [to_hex(color) for color in colors]

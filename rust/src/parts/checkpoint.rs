@@ -1,0 +1,273 @@
+//! Checkpoints: all that a fit without rows knows, as bytes.
+
+use super::answer::PartRows;
+use super::bytes::{Reader, Writer};
+use super::classes::Classes;
+use super::fit::{
+    Base, Columns, KIND, MAX_BINS, PartsFit, PartsSettings, Phase, ReferenceRule, ScaleRule,
+};
+use super::growth::{Growth, Step};
+use super::label_means::LabelMeans;
+use super::question::Geometry;
+use crate::costs::Units;
+use crate::error::{Error, Result};
+use crate::grow::Limits;
+
+impl PartsFit {
+    /// A checkpoint: [`PartsFit::from_bytes`] goes on from it.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the fit is done: its result is the model.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new(KIND);
+        write_settings(&mut writer, &self.settings);
+        writer.u64(self.round);
+        writer.len(self.parts.len());
+        for (&part, rows) in &self.parts {
+            writer.u64(part);
+            writer.u64(rows.n);
+            writer.u64(rows.checksum);
+        }
+        Classes::write_some(self.classes.as_ref(), &mut writer);
+        match &self.phase {
+            Phase::Sample => writer.u8(0),
+            Phase::Rows { ends } => {
+                writer.u8(1);
+                ends.iter().for_each(|ends| writer.f64s(ends));
+            }
+            Phase::Mean { columns, shift } => {
+                writer.u8(2);
+                write_columns(&mut writer, columns);
+                writer.numbers(shift);
+            }
+            Phase::Deviation { columns, shift, mean } => {
+                writer.u8(3);
+                write_columns(&mut writer, columns);
+                writer.numbers(shift);
+                writer.numbers(mean);
+            }
+            Phase::Reference { columns, units } => {
+                writer.u8(6);
+                write_columns(&mut writer, columns);
+                writer.numbers(&units.shift);
+                writer.numbers(&units.scale);
+            }
+            Phase::Means(known) => {
+                writer.u8(8);
+                known.write(&mut writer);
+            }
+            Phase::Lloyd { base, pass } => {
+                writer.u8(7);
+                write_base(&mut writer, base);
+                writer.u64(*pass);
+            }
+            Phase::Grow { base, growth, .. } => {
+                writer.u8(4);
+                write_base(&mut writer, base);
+                growth.write(&mut writer);
+            }
+            Phase::Leaves { base, growth, groups, .. } => {
+                writer.u8(5);
+                write_base(&mut writer, base);
+                growth.write(&mut writer);
+                writer.u8(groups.is_mean.into());
+                writer.f64s(&groups.points);
+            }
+            Phase::Done(_) | Phase::Failed => {
+                return Err(Error::Value(
+                    "The fit is over: there is nothing to go on with.".into(),
+                ));
+            }
+        }
+        Ok(writer.finish())
+    }
+
+    /// Reads a checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the bytes are none.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let mut reader = Reader::new(bytes, KIND, "a checkpoint of a fit")?;
+        let settings = read_settings(&mut reader)?;
+        let d = settings.n_features;
+        let mut fit = PartsFit::new(settings)?;
+        fit.round = reader.u64()?;
+        for _ in 0..reader.len(24)? {
+            let part = reader.u64()?;
+            fit.parts.insert(part, PartRows { n: reader.u64()?, checksum: reader.u64()? });
+        }
+        fit.classes = Classes::read_some(&mut reader)?;
+        if fit.classes.is_some() && fit.settings.reference != ReferenceRule::Labels {
+            return Err(reader.broken());
+        }
+        let phase = reader.u8()?;
+        fit.phase = match phase {
+            0 => Phase::Sample,
+            1 => Phase::Rows { ends: read_ends(&mut reader, d)? },
+            2 => {
+                let columns = read_columns(&mut reader, d)?;
+                Phase::Mean { columns, shift: reader.numbers(d)? }
+            }
+            3 => {
+                let columns = read_columns(&mut reader, d)?;
+                let shift = reader.numbers(d)?;
+                Phase::Deviation { columns, shift, mean: reader.numbers(d)? }
+            }
+            6 => {
+                let columns = read_columns(&mut reader, d)?;
+                let (shift, scale) = (reader.numbers(d)?, reader.numbers(d)?);
+                Phase::Reference { columns, units: Units { shift, scale } }
+            }
+            8 => {
+                let Some(k) = fit.classes.as_ref().map(Classes::len) else {
+                    return Err(reader.broken());
+                };
+                let ends = read_ends(&mut reader, d)?;
+                Phase::Means(LabelMeans::read(&mut reader, ends, d, k)?)
+            }
+            7 => Phase::Lloyd { base: read_base(&mut reader, d)?, pass: reader.u64()? },
+            4 | 5 => {
+                let base = read_base(&mut reader, d)?;
+                if fit.classes.as_ref().is_some_and(|known| known.len() != base.geometry.k()) {
+                    return Err(reader.broken());
+                }
+                let mut growth = fit.growth(base.geometry.k())?;
+                growth.read(&mut reader)?;
+                let step = match growth.nodes.is_empty() {
+                    true => Step::Ask(Growth::first()),
+                    false => growth.step()?,
+                };
+                match (phase, step) {
+                    (4, Step::Ask(wanted)) => Phase::Grow { base, growth, wanted },
+                    (5, Step::Done(tree)) => {
+                        let mut groups = fit.groups(&growth, &tree, &base.own);
+                        groups.is_mean = reader.flag()?;
+                        let points = reader.f64s()?;
+                        if points.len() != groups.points.len() {
+                            return Err(reader.broken());
+                        }
+                        groups.points = points;
+                        Phase::Leaves { base, growth, tree, groups }
+                    }
+                    _ => return Err(reader.broken()),
+                }
+            }
+            _ => return Err(reader.broken()),
+        };
+        reader.end()?;
+        Ok(fit)
+    }
+}
+
+pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
+    let PartsSettings { n_features, names, reference, scale, limits, bins } = settings;
+    writer.len(*n_features);
+    writer.bytes(names);
+    match reference {
+        ReferenceRule::Centers(centers) => {
+            writer.u8(0);
+            writer.f64s(centers);
+        }
+        ReferenceRule::Sample { n_clusters } => {
+            writer.u8(1);
+            writer.len(*n_clusters);
+        }
+        ReferenceRule::Labels => writer.u8(2),
+    }
+    match scale {
+        ScaleRule::Standard => writer.u8(0),
+        ScaleRule::Given(scale) => {
+            writer.u8(1);
+            writer.numbers(scale);
+        }
+    }
+    writer.u64(limits.max_leaves as u64);
+    writer.u64(limits.max_depth.map_or(0, |most| most as u64 + 1));
+    writer.u64(limits.min_samples_leaf as u64);
+    let (most_bins, most_values) = bins.unwrap_or((0, 0));
+    writer.u8(bins.is_some().into());
+    writer.len(most_bins);
+    writer.u64(most_values);
+}
+
+fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
+    let n_features = reader.index()?;
+    let names = reader.bytes()?.to_vec();
+    let reference = match reader.u8()? {
+        0 => ReferenceRule::Centers(reader.f64s()?),
+        1 => ReferenceRule::Sample { n_clusters: reader.index()? },
+        2 => ReferenceRule::Labels,
+        _ => return Err(reader.broken()),
+    };
+    let scale = match reader.u8()? {
+        0 => ScaleRule::Standard,
+        1 => ScaleRule::Given(reader.numbers(n_features)?),
+        _ => return Err(reader.broken()),
+    };
+    let limits = Limits {
+        max_leaves: reader.u64()? as usize,
+        max_depth: (reader.u64()? as usize).checked_sub(1),
+        min_samples_leaf: reader.u64()? as usize,
+    };
+    let has_bins = reader.flag()?;
+    let bins = Some((reader.index()?, reader.u64()?)).filter(|_| has_bins);
+    let is_sound = match &reference {
+        ReferenceRule::Centers(centers) => are_points(centers, n_features),
+        ReferenceRule::Sample { .. } | ReferenceRule::Labels => n_features > 0,
+    };
+    if !is_sound {
+        return Err(reader.broken());
+    }
+    Ok(PartsSettings { n_features, names, reference, scale, limits, bins })
+}
+
+/// Whether numbers are points of so many columns.
+fn are_points(numbers: &[f64], n_features: usize) -> bool {
+    n_features > 0 && !numbers.is_empty() && numbers.len().is_multiple_of(n_features)
+}
+
+fn write_columns(writer: &mut Writer, columns: &Columns) {
+    columns.ends.iter().for_each(|ends| writer.f64s(ends));
+    writer.f64s(&columns.rows);
+}
+
+fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
+    let ends = (0..d).map(|_| reader.f64s()).collect::<Result<Vec<_>>>()?;
+    if ends.iter().any(|ends| ends.is_empty() || ends.len() > MAX_BINS) {
+        return Err(reader.broken());
+    }
+    Ok(ends)
+}
+
+fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
+    let (ends, rows) = (read_ends(reader, d)?, reader.f64s()?);
+    if !rows.len().is_multiple_of(d + 1) {
+        return Err(reader.broken());
+    }
+    Ok(Columns { ends, rows })
+}
+
+fn write_base(writer: &mut Writer, base: &Base) {
+    writer.numbers(&base.geometry.units.shift);
+    writer.numbers(&base.geometry.units.scale);
+    writer.f64s(&base.geometry.centers);
+    writer.f64s(&base.own);
+    writer.f64s(&base.low);
+    writer.f64s(&base.spread);
+    writer.numbers(&[base.inertia, base.cost_of_sample].map(|cost| cost.unwrap_or(f64::NAN)));
+    base.ends.iter().for_each(|ends| writer.f64s(ends));
+}
+
+fn read_base(reader: &mut Reader<'_>, d: usize) -> Result<Base> {
+    let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
+    let (centers, own, low) = (reader.f64s()?, reader.f64s()?, reader.f64s()?);
+    let spread = reader.f64s()?;
+    let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
+    let (inertia, cost_of_sample) = (cost()?, cost()?);
+    let ends = read_ends(reader, d)?;
+    if !are_points(&centers, d) || own.len() != centers.len() || low.len() != own.len() {
+        return Err(reader.broken());
+    }
+    let geometry = Geometry { units, centers };
+    Ok(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
+}

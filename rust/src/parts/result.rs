@@ -1,0 +1,193 @@
+//! What a fit without rows ends in: the leaves' sums, and the tree that is made of them.
+
+use std::collections::BTreeMap;
+
+use super::answer::LeafSums;
+use super::fit::{Base, PartsFit, Phase};
+use super::growth::{Growth, Replayed};
+use super::routing::TestNode;
+use crate::costs::{GroupMeans, Moments, Units, is_good_guess};
+use crate::criterion::label_cost::best_label;
+use crate::error::{Error, Result};
+use crate::exact::ExactSums;
+use crate::tree::TestArrays;
+
+/// Most numbers (groups x columns) for which the means of leaves are taken; of clusters beyond.
+const MAX_MEANS: usize = 1_000_000;
+
+/// A fitted tree. Entries are by node id, the root first, children after their parents.
+#[derive(Debug, Clone)]
+pub struct PartsResult {
+    /// Tests and children.
+    pub tests: TestArrays,
+    /// The values beside the cut; NaN at leaves.
+    pub beside: [Vec<f64>; 2],
+    /// Number of rows.
+    pub n_samples: Vec<u64>,
+    /// Weight of the rows.
+    pub weight: Vec<f64>,
+    /// n_nodes x k: weight of the rows of each label.
+    pub label_weight: Vec<f64>,
+    /// Regret under the best label.
+    pub cost: Vec<f64>,
+    /// The best label.
+    pub cluster: Vec<usize>,
+    /// By label its rows: those nearest to its center, or those that bring it.
+    pub label_rows: Vec<u64>,
+    /// What the rows cost at least.
+    pub minimum: f64,
+    /// What the reference costs.
+    pub reference_inertia: f64,
+    /// The same by label, in place of it, where rows bring labels.
+    pub reference_spread: Vec<f64>,
+    /// Share of the weight that is nearer to another center than to that of its label.
+    pub misfit: f64,
+    /// What the centers of a sample cost, where they have moved since.
+    pub cost_of_sample: Option<f64>,
+    /// k x d, row-major: the centers in the columns' own units.
+    pub centers: Vec<f64>,
+    /// Units of the columns.
+    pub units: Units,
+    /// The leaf of each group of rows, or one of its leaves, and the groups' means.
+    pub leaves: Vec<usize>,
+    /// As for [`crate::costs::group_means`].
+    pub means: GroupMeans,
+}
+
+/// Groups of leaves and points near their rows.
+pub(super) struct Groups {
+    /// By node.
+    pub of_node: Vec<usize>,
+    /// By group one of its leaves.
+    pub leaves: Vec<usize>,
+    pub points: Vec<f64>,
+    pub is_mean: bool,
+}
+
+impl PartsFit {
+    /// [`Moments::settle`] of groups of rows.
+    pub(super) fn settle(
+        &self,
+        weight: &[f64],
+        moments: &[ExactSums],
+        means: &mut [f64],
+        is_mean: bool,
+        units: &Units,
+    ) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+        let rounded = |sums: &ExactSums| -> Vec<[f64; 2]> {
+            (0..weight.len()).map(|i| [sums.rounded(2 * i), sums.rounded(2 * i + 1)]).collect()
+        };
+        let columns: Vec<_> = moments.iter().map(rounded).collect();
+        let n_samples = self.n_rows() as usize;
+        let moments = Moments { weight, observed: None, columns: &columns, n_samples };
+        moments.settle(means, is_mean, &units.scale)
+    }
+
+    /// The leaves, or the clusters if there are too many leaves, and their centers.
+    pub(super) fn groups(&self, growth: &Growth, tree: &Replayed, centers: &[f64]) -> Groups {
+        let (d, n) = (self.settings.n_features, tree.nodes.len());
+        let ids: Vec<usize> = (0..n).filter(|&id| tree.left[id] == 0).collect();
+        let label = |id: usize| best_label(&growth.nodes[tree.nodes[id]].node.totals);
+        let mut of_node = vec![0; n];
+        let leaves: Vec<usize> = if ids.len() * d <= MAX_MEANS {
+            ids.iter().enumerate().for_each(|(group, &id)| of_node[id] = group);
+            ids
+        } else {
+            let mut first = BTreeMap::new();
+            ids.iter().for_each(|&id| {
+                first.entry(label(id)).or_insert(id);
+            });
+            let labels: Vec<usize> = first.keys().copied().collect();
+            for &id in &ids {
+                of_node[id] = labels.binary_search(&label(id)).unwrap_or(0);
+            }
+            first.into_values().collect()
+        };
+        let points = leaves.iter().flat_map(|&id| centers[label(id) * d..][..d].to_vec()).collect();
+        Groups { of_node, leaves, points, is_mean: false }
+    }
+
+    /// The means of the groups and all that the tree says; another question if the means were guessed badly.
+    pub(super) fn finish(
+        &self,
+        base: Base,
+        growth: Growth,
+        tree: Replayed,
+        groups: Groups,
+        sums: &LeafSums,
+    ) -> Result<Phase> {
+        let k = base.geometry.k();
+        let n_nodes = tree.nodes.len();
+        let is_leaf = |id: usize| tree.left[id] == 0;
+        let of_group = |group: usize| -> Vec<usize> {
+            let ids = (0..n_nodes).filter(|&id| is_leaf(id) && groups.of_node[id] == group);
+            ids.flat_map(|id| id * k..(id + 1) * k).collect()
+        };
+        let n_groups = groups.leaves.len();
+        let weight: Vec<f64> =
+            (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
+        let mut means = groups.points.clone();
+        let (rest, spread, squares) =
+            self.settle(&weight, &sums.moments, &mut means, groups.is_mean, &base.geometry.units);
+        if !groups.is_mean && !is_good_guess(&squares, &spread) {
+            let groups = Groups { points: means, is_mean: true, ..groups };
+            return Ok(Phase::Leaves { base, growth, tree, groups });
+        }
+        let minimum = sums.minimum.rounded(0);
+        check_distances(minimum, &spread)?;
+        let means = GroupMeans { weight, means, rest, spread, observed: None };
+        // Sums of inner nodes are those of their leaves; children come after their parents.
+        let mut places: Vec<Vec<usize>> = vec![vec![]; n_nodes];
+        let mut label_weight = vec![0.0; n_nodes * k];
+        for id in (0..n_nodes).rev() {
+            places[id] = match tree.left[id] {
+                0 => vec![id],
+                left => [&places[left][..], &places[left + 1]].concat(),
+            };
+            for label in 0..k {
+                let of_label: Vec<usize> = places[id].iter().map(|leaf| leaf * k + label).collect();
+                label_weight[id * k + label] = sums.weight.combined(&of_label, &[]);
+            }
+        }
+        let node = |id: usize| &growth.nodes[tree.nodes[id]];
+        let ids = || 0..n_nodes;
+        let tests = growth.nodes_of(&tree);
+        let children = |node: &TestNode| [node.left, node.left + 1];
+        let cut = |id: usize| growth.cut(tree.nodes[id]).filter(|_| !is_leaf(id));
+        let beside =
+            |end: usize| ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.beside[end])).collect();
+        let result = PartsResult {
+            tests: TestArrays::of(tests.iter().map(|node| (&node.test, children(node)))),
+            beside: [beside(0), beside(1)],
+            n_samples: ids().map(|id| node(id).n).collect(),
+            weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
+            label_weight,
+            cost: ids().map(|id| node(id).node.cost).collect(),
+            cluster: ids().map(|id| best_label(&node(id).node.totals)).collect(),
+            label_rows: sums.labels.clone(),
+            minimum,
+            reference_inertia: base.inertia.unwrap_or(minimum),
+            reference_spread: base.spread,
+            misfit: sums.misfit.rounded(0) / sums.weight.all_rounded().iter().sum::<f64>(),
+            cost_of_sample: base.cost_of_sample,
+            centers: base.own,
+            units: base.geometry.units,
+            leaves: groups.leaves,
+            means,
+        };
+        Ok(Phase::Done(Box::new(result)))
+    }
+}
+
+/// Checks costs.
+///
+/// # Errors
+/// [`Error::Value`] if they overflow.
+pub(super) fn check_distances(minimum: f64, spread: &[f64]) -> Result<()> {
+    if minimum.is_finite() && spread.iter().all(|x| x.is_finite()) {
+        return Ok(());
+    }
+    Err(Error::Value(
+        "The distances between rows and centers overflow float64. Use scale=\"standard\" or rescale the columns.".into(),
+    ))
+}
