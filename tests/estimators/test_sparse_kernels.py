@@ -275,7 +275,7 @@ def test_rules_name_the_words():
     ("model", "error", "message"),
     [
         (tc.KernelKMeans(2, kernel="laplacian"), TypeError, "KernelKMeans .kernel=.linear."),
-        (tc.KernelKMeans(2, approximation="nystroem"), TypeError, "no approximation"),
+        (tc.KernelKMeans(2, approximation="nystroem"), TypeError, "without approximation"),
         (tc.KernelExpand(2), TypeError, "KernelExpand and KernelExKMC .base_tree=None"),
         (tc.KernelIMM(2), TypeError, "IMM, ExKMC, BestTree"),
         (tc.KernelKMeans(2, kernel="hellinger"), ValueError, "column x1 holds -1.5 in row 2"),

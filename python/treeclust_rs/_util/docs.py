@@ -507,12 +507,11 @@ y : ignored
     For the API. Labels to be explained are given as the parameter `reference`.
 
 [who_takes_sparse]
-`IMM`, `ExKMC`, `BestTree` (with ``objective="kmeans"`` or ``"labels"``), `Kauri` (with the
-kernels linear, cosine and hellinger), `KernelKMeans` (with these, polynomial and rbf),
-`KernelExpand` and `KernelExKMC` (with the kernels of `KernelKMeans`, from ``base_tree=None``
-unless the kernel is linear, cosine or polynomial) and `KernelIMM` (with the linear one), without
-approximation, take scipy.sparse matrices too: cells that are not stored are 0, and nothing is
-made dense.
+`IMM`, `ExKMC`, `BestTree`, `Kauri` (with the kernels linear, cosine and hellinger),
+`KernelKMeans` (with these, polynomial and rbf), `KernelExpand` and `KernelExKMC` (with the
+kernels of `KernelKMeans`, from ``base_tree=None`` unless the kernel is linear, cosine or
+polynomial) and `KernelIMM` (with the linear one), without approximation, take scipy.sparse
+matrices too: cells that are not stored are 0, and nothing is made dense.
 
 [who_takes_mixed]
 Missing cells and, in frames, columns of text, booleans, dates and times are taken by
