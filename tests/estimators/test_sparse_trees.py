@@ -210,7 +210,6 @@ def test_noise_and_weights_of_zero_are_left_out(fitted):
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
-        (tc.BestTree(3, objective="kmedians"), TypeError, "BestTree takes no sparse input"),
         (tc.ExGreedy(3), TypeError, "IMM, ExKMC, .* take sparse rows"),
         (tc.IMM(3, scale=[1.0]), ValueError, "scale has 1 units, but X has 8 columns"),
         (tc.IMM(3, reference=np.zeros((2, 5))), ValueError, "reference has 5 columns"),
@@ -339,6 +338,35 @@ def test_a_search_of_sparse_rows_is_as_good_as_that_of_dense_ones():
     assert from_tree.inertia_ <= thin.inertia_ * (1 + 1e-9)
     scaled = clone(model).set_params(scale="standard", effort="thorough")
     assert scaled.fit(sparse.csr_array(X)).cost_ratio_ <= scaled.fit(X).cost_ratio_ * 1.01
+
+
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+def test_a_search_for_k_medians_of_sparse_rows_is_as_good_as_that_of_dense_ones(effort):
+    rng = np.random.default_rng(13)
+    n_same = 0
+    for trial in range(8):
+        X, _ = words(rng, n=int(rng.integers(40, 120)), d=int(rng.integers(6, 12)))
+        X[:, 0] += 1.0
+        X[:, 1] += rng.integers(0, 4, len(X))
+        labels = (X[:, 1] > 2) + 2 * (X[:, 0] > 2)
+        weight = rng.integers(1, 4, len(X)) / 2 if trial % 2 else None
+        model = tc.BestTree(
+            reference=labels, objective="kmedians", max_leaves=6, effort=effort, random_state=trial
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # labels that do not lie about their medians
+            dense = clone(model).fit(X, sample_weight=weight)
+            thin = clone(model).fit(FORMATS[trial % len(FORMATS)](X), sample_weight=weight)
+        objective = thin.search_path_.get_column("objective")[-1]
+        np.testing.assert_allclose(thin.inertia_, objective, rtol=1e-12)
+        cost = tc.metrics.surrogate_cost(
+            X, thin.labels_, thin.cluster_centers_, weight, criterion="kmedians"
+        )
+        np.testing.assert_allclose(thin.inertia_, cost, rtol=1e-12)
+        np.testing.assert_array_equal(thin.predict(X), thin.labels_)
+        assert thin.inertia_ <= dense.inertia_ * 1.05
+        n_same += np.isclose(thin.inertia_, dense.inertia_, rtol=1e-9)
+    assert n_same >= 5
 
 
 @pytest.mark.parametrize("effort", ["quick", "normal"])
