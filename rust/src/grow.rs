@@ -278,7 +278,7 @@ impl<'a> GrowingTree<'a> {
 
 /// The cut with a side for all levels and for missing cells, also those that no searched row of the node has. `active`: the searched rows; `all`: all rows of the node.
 fn complete(
-    mut cut: Cut,
+    cut: Cut,
     column: &Column<'_>,
     binned: &BinnedColumn,
     active: &[u32],
@@ -301,6 +301,18 @@ fn complete(
         n_left += usize::from(goes_left);
         n_right += usize::from(!goes_left);
     }
+    let n_levels = column.n_levels().unwrap_or(0);
+    with_all_sides(cut, [n_left, n_right], n_levels, |code| is_known[code])
+}
+
+/// The cut with a side for missing cells and for the levels of the column that no row of the node has: the side with
+/// more rows, where the cut says nothing. `n_rows`: on the left and on the right.
+pub(crate) fn with_all_sides(
+    mut cut: Cut,
+    [n_left, n_right]: [usize; 2],
+    n_levels: usize,
+    is_present: impl Fn(usize) -> bool,
+) -> Cut {
     let most_left = others_go_left(n_left, n_right);
     cut.missing_left = cut.missing_left.or(Some(most_left));
     // Where no level present lies on the right, the others are the right side.
@@ -308,8 +320,7 @@ fn complete(
         && most_left
         && n_right > 0
     {
-        let n_levels = column.n_levels().unwrap_or(0);
-        (0..n_levels).filter(|&code| !is_known[code]).for_each(|code| left.insert(code as u8));
+        (0..n_levels).filter(|&code| !is_present(code)).for_each(|code| left.insert(code as u8));
     }
     cut
 }

@@ -17,8 +17,20 @@ from .._util import listed, warn_user
 from .arrays import check_shape
 from .cells import Cells
 from .frames import FrameSource, count_rows
-from .kinds import Kind, has_levels, kind_words
-from .levels import LevelNames, Texts, check_numbers_of_levels, fitted_levels, unknown_levels
+from .kinds import Kind, has_levels, is_time, kind_words
+from .levels import (
+    LevelNames,
+    NumberForm,
+    Texts,
+    TimeForm,
+    check_numbers_of_levels,
+    fitted_levels,
+    form_of_numbers,
+    form_of_times,
+    numbers_meant,
+    times_meant,
+    unknown_levels,
+)
 from .times import MICROSECONDS
 
 
@@ -75,6 +87,22 @@ def check_kinds(
     return tuple(kind for kind in kinds if kind is not None)
 
 
+def read_cells(
+    source: FrameSource, positions: Sequence[int], estimator_name: str
+) -> tuple[list[Cells] | npt.NDArray[Any], tuple[Kind, ...]]:
+    """Return some columns of a frame, text as it holds it, and their kinds.
+
+    Numbers alone are one array if that is how the frame holds them. Raises as `read_mixed`, but not
+    for levels.
+    """
+    kinds = check_kinds(source, positions, estimator_name)
+    block = _block(source, positions, kinds)
+    if block is not None:
+        check_shape(block.shape, estimator_name)
+        return block, kinds
+    return source.cells(positions, kinds), kinds
+
+
 def read_mixed(source: FrameSource, positions: Sequence[int], estimator_name: str) -> MixedColumns:
     """Read some columns of a frame in a fit.
 
@@ -85,25 +113,21 @@ def read_mixed(source: FrameSource, positions: Sequence[int], estimator_name: st
     ValueError
         For no rows, more than 255 levels, times too far from 1970.
     """
-    kinds = check_kinds(source, positions, estimator_name)
-    block = _block(source, positions, kinds)
-    if block is not None:
-        check_shape(block.shape, estimator_name)
-        return MixedColumns(block, None, None)
-    read: list[Cells] = []
+    cells_of, kinds = read_cells(source, positions, estimator_name)
+    if not isinstance(cells_of, list):
+        return MixedColumns(cells_of, None, None)
     levels: list[LevelNames | None] = []
-    for position, cells in zip(positions, source.cells(positions, kinds), strict=True):
+    for position, kind, cells in zip(positions, kinds, cells_of, strict=True):
         known = None
         if isinstance(cells, Texts):
-            is_flag = kinds[len(levels)] == "flag"
+            is_flag = kind == "flag"
             known = tuple(cells.texts) if is_flag else fitted_levels(cells, source.names[position])
-        read.append(cells)
         levels.append(known)
     by_name = zip((source.names[position] for position in positions), levels, strict=True)
     check_numbers_of_levels({name: known for name, known in by_name if known is not None})
     data: list[ColumnData] = [
         cells.coded(known or ()) if isinstance(cells, Texts) else cells
-        for cells, known in zip(read, levels, strict=True)
+        for cells, known in zip(cells_of, levels, strict=True)
     ]
     check_shape((count_rows(data), len(data)), estimator_name)
     any_levels = any(known is not None for known in levels)
@@ -168,18 +192,20 @@ def read_as_fitted(
         return block, {}
     data: list[ColumnData] = []
     unknown: dict[int, Texts] = {}
-    remarks = []
+    remarks, changed = [], []
     for position, read, kind, wanted, column in zip(
         positions, source.cells(positions, kinds), kinds, wanted_kinds, columns, strict=True
     ):
         cells = _converted(read, kind, wanted)
         if cells is None:
-            raise TypeError(
-                f"Column {source.names[position]!r} held {kind_words(wanted)} when "
-                f"{estimator_name} was fitted, and now holds {kind_words(kind)} "
-                f"({source.type_of(position)}). Convert it to the type that it had."
-            )
-        if isinstance(cells, Texts):
+            now = f"{kind_words(kind)} ({source.type_of(position)})"
+            texts: LevelNames = ()
+            if isinstance(read, Texts):
+                texts = tuple(read.texts[place] for place in read.present())
+            form = form_of_numbers(texts) if wanted == "number" and texts else None
+            time = form_of_times(texts) if is_time(wanted) else None
+            changed.append(_Changed(source.names[position], kind_words(wanted), now, form, time))
+        elif isinstance(cells, Texts):
             known = fitted.known_levels(column)
             assert known is not None, "text was text in the fit"
             new = unknown_levels(cells, known)
@@ -189,10 +215,42 @@ def read_as_fitted(
             data.append(cells.coded(known))
         else:
             data.append(cells)
+    if changed:
+        raise TypeError(_changed_message(changed, estimator_name))
     check_shape((count_rows(data), len(data)), estimator_name)
     if remarks:
         warn_user(unknown_message(remarks, estimator_name))
     return data, unknown
+
+
+class _Changed(NamedTuple):
+    """A column that holds something else than in the fit."""
+
+    name: str
+    was: str
+    now: str
+    form: NumberForm | None
+    """How its texts are written as numbers, where numbers were."""
+    time: TimeForm | None
+    """How its texts are read as times, where times were."""
+
+
+def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
+    """Say which columns hold something else than in the fit, and how they are converted."""
+    first = changed[0]
+    words = (
+        f"Column {first.name!r} held {first.was} when {estimator_name} was fitted, and now holds "
+        f"{first.now}"
+    )
+    others = [f"{other.name!r} {other.was}, now {other.now}" for other in changed[1:]]
+    if others:
+        words += f"; so do others: {listed(others, 'column')}"
+    them, they = ("it", "it") if not others else ("them", "they")
+    forms = {other.name: other.form for other in changed if other.form is not None}
+    meant = f" {numbers_meant(forms)}" if forms else ""
+    times = {other.name: other.time for other in changed if other.time is not None}
+    meant += f" {times_meant(times)}" if times else ""
+    return f"{words}. Convert {them} to the type that {they} had.{meant}"
 
 
 def unknown_words(name: str, new: list[str]) -> str:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._engine import MISSING_LEVEL
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
-from .levels import form_of_numbers, numbers_meant
+from .levels import form_of_many, form_of_many_times, numbers_meant, times_meant
 from .sparse import SparseTable
 from .sums import weights_of_codes
 from .table import (
@@ -43,12 +43,12 @@ _MAX_ROWS = 1_000
 _IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])[Ii][Dd]$|[a-z](?:Id|ID)$")
 
 
-# Fewer texts of numbers are readable as levels.
-_MANY_LEVELS = 20
-
-
 class ColumnWarning(UserWarning):
     """A column has nearly all of the variance, or looks like an identifier or numbers as text."""
+
+
+class TextNumbersWarning(ColumnWarning):
+    """A column of text looks like numbers."""
 
 
 def plain_scale(scale: Scale, names: Sequence[str] | None = None) -> Any:
@@ -167,7 +167,11 @@ def level_deviation(
 
     It is the root of ``(1 - sum of squared shares) / 2``, the shares those of the observed cells.
     """
-    counts = weights_of_codes(codes, MISSING_LEVEL + 1, weight, 1)[:n_levels]
+    return deviation_of_levels(weights_of_codes(codes, MISSING_LEVEL + 1, weight, 1)[:n_levels])
+
+
+def deviation_of_levels(counts: FloatArray) -> float:
+    """Return the `level_deviation` of a column by the weight of each level."""
     if np.count_nonzero(counts) < 2:
         return 0.0
     shares = counts / counts.sum()
@@ -262,9 +266,12 @@ def warn_of_columns(
     Warns
     -----
     ColumnWarning
-        Names the columns, the share of the variance and the way out.
+        Names the columns, the share of the variance and the way out; TextNumbersWarning of text
+        that looks like numbers.
     """
-    remarks = [*_identifiers(table), *_numbers_as_text(table)]
+    for remark in _numbers_as_text(table):
+        warnings.warn(remark, TextNumbersWarning, stacklevel=stacklevel)
+    remarks = [*_identifiers(table), *_times_as_text(table)]
     if compares_columns and not (isinstance(scale, str) and scale == "standard"):
         remarks += _dominance(table, _sampled_deviations(table, weight) / units, scale)
     if remarks:
@@ -357,7 +364,7 @@ def _numbers_as_text(table: Table) -> list[str]:
     """Return a remark if columns hold many texts that look like numbers."""
     found, forms = {}, {}
     for f, known in enumerate(table.levels or ()):
-        if known is None or len(known) <= _MANY_LEVELS or not (form := form_of_numbers(known)):
+        if known is None or not (form := form_of_many(known)):
             continue
         found[column_name(table.feature_names, f)] = known
         forms[table.feature_names[f] if table.feature_names else f] = form
@@ -370,6 +377,20 @@ def _numbers_as_text(table: Table) -> list[str]:
         f"{subject} text that looks like numbers, as {example!r:.60}; every text is a level of "
         f"its own. {numbers_meant(forms)}"
     ]
+
+
+def _times_as_text(table: Table) -> list[str]:
+    """Return a remark if columns hold many texts that are dates or times."""
+    names, quoted, forms = table.feature_names, [], {}
+    for f, known in enumerate(table.levels or ()):
+        if known is not None and (form := form_of_many_times(known)):
+            quoted.append(quoted_column(names, f))
+            forms[names[f] if names else f] = form
+    if not forms:
+        return []
+    which = listed(quoted, "column")
+    subject = f"Column {which} holds" if len(forms) == 1 else f"Columns {which} hold"
+    return [f"{subject} dates or times as text; every text is a level. {times_meant(forms)}"]
 
 
 def _is_enumeration(table: Table, feature: int) -> bool:

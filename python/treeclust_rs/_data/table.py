@@ -274,17 +274,31 @@ def align_table(
             _warn_names_lost(estimator_name)
         check_width(array.shape[1], n_features, estimator_name)
         return _array_table(array, names)
-    if names is not None and any(isinstance(name, str) for name in source.names):
-        positions = frames.positions_of(source.names, [names[column] for column in wanted])
-        return _spread(source, positions, wanted, n_features, names, estimator_name, fitted)
+    positions = positions_in(source, names, n_features, wanted, estimator_name, names_given)
+    return _spread(source, positions, wanted, n_features, names, estimator_name, fitted)
 
+
+def positions_in(
+    source: FrameSource,
+    names: Sequence[str] | None,
+    n_features: int,
+    wanted: Sequence[int],
+    estimator_name: str,
+    names_given: bool,
+) -> Sequence[int]:
+    """Return the places in a frame of some columns of a fit: by name, or else by position.
+
+    Parameters, errors and warnings as of `align_table`; `wanted`: indices of the columns.
+    """
+    if names is not None and any(isinstance(name, str) for name in source.names):
+        return frames.positions_of(source.names, [names[column] for column in wanted])
     frames.check_unique(source.names)
     if names is not None and not names_given:
         _warn_names_lost(estimator_name)
     elif names is None and frames.string_names(source.names) is not None:
         warn_user(f"X has feature names, but {estimator_name} was fitted without feature names")
     check_width(len(source.names), n_features, estimator_name)
-    return _spread(source, wanted, wanted, n_features, names, estimator_name, fitted)
+    return wanted
 
 
 def _spread(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -136,6 +137,38 @@ def shares_of(weights: FloatArray) -> FloatArray:
     return observed_means(weights, weights.sum(axis=1, keepdims=True), others)
 
 
+def means_with_levels(
+    encoding: Encoding,
+    found: GroupMeans,
+    near: FloatArray,
+    weights_of: Callable[[int], FloatArray],
+) -> GroupMeans:
+    """Return the means of groups of rows in the coordinates of an encoding.
+
+    `found`: those of the columns of numbers. `near`: n_groups x coordinates, what stands where no
+    level is observed. `weights_of`: returns for a column of levels their weights in each group.
+    """
+    spread, shares = found.spread, {}
+    for f, known in enumerate(encoding.levels):
+        if known is None:
+            continue
+        weights = weights_of(f)
+        of_near = near[:, encoding.first[f] : encoding.first[f + 1]]
+        shares[f] = observed_means(weights, weights.sum(axis=1, keepdims=True), of_near)
+        apart = (weights * (1.0 - shares[f])).sum(axis=1)
+        spread = spread + apart / np.square(encoding.unit_of_levels(f))
+    observed = found.observed
+    if observed is not None:
+        observed = np.repeat(observed, np.diff(encoding.first), axis=1)
+    return GroupMeans(
+        found.weight,
+        encoding.points(found.means, lambda f: shares[f]),
+        encoding.points(found.rest, lambda f: np.zeros_like(shares[f])),
+        spread,
+        observed,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class WeightedRows(Generic[Rows]):
     """Rows with their weights (None: ones) and units, and the threads that read them."""
@@ -237,26 +270,9 @@ class WeightedRows(Generic[Rows]):
     def _with_levels(self: WeightedRows[Table], groups: Codes, near: FloatArray) -> GroupMeans:
         """Return `encoded_means` of a table with columns of levels."""
         encoding = self.encoding
-        assert self.rows.levels is not None
         found = self.group_means(groups, encoding.numbers(near))
-        spread, shares = found.spread, {}
-        for f, known in enumerate(self.rows.levels):
-            if known is None:
-                continue
-            weights = self.level_weights(f, groups, len(near))
-            of_near = near[:, encoding.first[f] : encoding.first[f + 1]]
-            shares[f] = observed_means(weights, weights.sum(axis=1, keepdims=True), of_near)
-            apart = (weights * (1.0 - shares[f])).sum(axis=1)
-            spread = spread + apart / np.square(encoding.unit_of_levels(f))
-        observed = found.observed
-        if observed is not None:
-            observed = np.repeat(observed, np.diff(encoding.first), axis=1)
-        return GroupMeans(
-            found.weight,
-            encoding.points(found.means, lambda f: shares[f]),
-            encoding.points(found.rest, lambda f: np.zeros_like(shares[f])),
-            spread,
-            observed,
+        return means_with_levels(
+            encoding, found, near, lambda f: self.level_weights(f, groups, len(near))
         )
 
     def group_sums(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupSums:

@@ -111,8 +111,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "what to cluster",
         "In text files numbers, true and false, dates as 2024-12-31 and times as 2024-12-31 23:59 "
         "are read as such,\nother columns as text, whose different cells are levels. Empty cells "
-        "are missing; except in text also NA,\nN/A, NaN and null. Columns of Parquet files are "
-        "what their types say.",
+        "are missing; except in text also NA,\nN/A, NaN and null. Spaces around cells do not "
+        "count. Columns of Parquet files are\nwhat their types say.",
     )
     columns = group.add_mutually_exclusive_group()
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from sklearn.utils import get_tags
 
-from .._data import ColumnWarning, Scale
+from .._data import ColumnWarning, Scale, TextNumbersWarning
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import format_count
 from .._util.arrays import NOISE
@@ -90,8 +90,8 @@ def _fit_table(arguments: argparse.Namespace) -> _Fitted:
         raise UserError(f"--levels: --method {method.name} takes numbers alone. {MIXED_METHODS}")
     read_as = chosen_reading(source, columns, arguments)
     frame = features(source, columns, arguments, read_as, mixed=mixed)
-    if arguments.quiet:
-        warnings.simplefilter("ignore", ColumnWarning)
+    # `features` has said it in the words of the command.
+    warnings.simplefilter("ignore", ColumnWarning if arguments.quiet else TextNumbersWarning)
     model.fit(frame)
     model._read_as = read_as
     with_costs = True

@@ -114,9 +114,10 @@ class Kauri(KernelModel):
     kernel_cost_ : float
         Kernel k-means cost: the weighted sum of k(x, x), less `objective_`. With the linear kernel
         it is `inertia_`, but where cells are missing. Negative only with indefinite kernels.
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+    cluster_centers_ : ndarray of shape (n_clusters, n_coordinates)
         Means of the clusters' rows, in the columns' own units, whatever the kernel is; a column of
         text has the share of each of its levels.
+    %(encoded_names)s
     feature_importances_ : ndarray of shape (n_features,)
         Share of each column in the gains.
     %(kernel_columns)s

@@ -65,7 +65,8 @@ def fit_batches(
         A polars LazyFrame; a Parquet or CSV file, a pattern such as ``"rows/*.parquet"``, a folder
         of such files, or a list of these; a list of frames or arrays; or a function without
         arguments that returns an iterable of frames or arrays, the same rows in the same order each
-        time.
+        time. Columns hold what ``model.fit`` takes: numbers, text, booleans, times; cells may be
+        missing.
     sample_weight : str, default=None
         The column of the frames that holds the weights of the rows; it is not fitted to.
     reference : str, default=None

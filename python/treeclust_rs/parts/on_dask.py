@@ -23,7 +23,8 @@ def fit(
     model : ExKMC
         With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
     rows : dask DataFrame or Array
-        Columns of numbers without gaps. It is read once in every round: `persist` it if the cluster
+        Columns of all that ``model.fit`` takes: numbers, text, booleans, times; cells may be
+        missing. It is read once in every round: `persist` it if the cluster
         has the memory, or read files.
     sample_weight : str, default=None
         The column of the DataFrame that holds the weights of the rows; it is not fitted to.
@@ -39,7 +40,7 @@ def fit(
     Raises
     ------
     TypeError
-        If `rows` is no Dask collection.
+        If `rows` is no Dask collection, or a column does not hold the same in all its parts.
     ValueError
         As `Fit` and `Question.answer`.
 

@@ -23,7 +23,8 @@ def fit(
     model : ExKMC
         With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
     dataset : ray.data.Dataset
-        Columns of numbers without gaps. It is executed once (``materialize``), unless it is
+        Columns of all that ``model.fit`` takes: numbers, text, booleans, times; cells may be
+        missing. It is executed once (``materialize``), unless it is
         materialized already: another execution may give other blocks. Ray's object store, which
         spills to disk, holds all blocks in Arrow's format until the fit is over.
     sample_weight : str, default=None
@@ -40,7 +41,7 @@ def fit(
     Raises
     ------
     TypeError
-        If `dataset` is no Ray dataset, or a column does not hold numbers.
+        If `dataset` is no Ray dataset, or a column does not hold the same in all its parts.
     ValueError
         As `Fit` and `Question.answer`.
 

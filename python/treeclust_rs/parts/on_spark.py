@@ -26,7 +26,8 @@ def fit(
     model : ExKMC
         With ``base_tree=None``; `reference`: centers, or None: see `Fit`.
     sdf : pyspark.sql.DataFrame
-        Columns of numbers without gaps, in classic Spark (not Spark Connect). It is read once in
+        Columns of all that ``model.fit`` takes: numbers, text, booleans, times; cells may be
+        missing. In classic Spark (not Spark Connect). It is read once in
         every round, and must give the same partitions each time, their rows in the same order: read
         files, or `persist` it after a shuffle (join, groupBy, repartition). Other rows are refused.
     sample_weight : str, default=None
@@ -43,7 +44,7 @@ def fit(
     Raises
     ------
     TypeError
-        If `sdf` is no Spark DataFrame, or a column does not hold numbers.
+        If `sdf` is no Spark DataFrame, or a column does not hold the same in all its parts.
     ValueError
         If the second reading gives other rows than the first; as `Fit` and `Question.answer`.
 

@@ -7,6 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,10 +15,22 @@ import numpy.typing as npt
 
 from .. import _engine
 from .._base import LeafMeans, Limits, TrainingState
-from .._data import Table, Units, WeightedRows, check_finite, check_sample_weight, read_table
+from .._data import (
+    Encoding,
+    FittedColumns,
+    Table,
+    Units,
+    WeightedRows,
+    align_table,
+    check_feature_names,
+    check_sample_weight,
+    observed_rows,
+    take_rows,
+)
 from .._data.frames import frame_source
-from .._data.scale import given_scale
-from .._data.table import align_table, check_feature_names, take_rows
+from .._data.scale import deviation_of_levels, given_scale
+from .._data.units import means_with_levels
+from .._reference.centers import Centers
 from .._reference.checks import (
     DEFAULT_N_CLUSTERS,
     check_distinct,
@@ -31,11 +44,20 @@ from .._util import (
     distinct,
     effective_n_jobs,
     format_count,
-    listed,
     progress_text,
 )
 from ..estimators.exkmc import ExKMC
-from ..tree import GrownTree, tests_of
+from ..tree import ClusterTree, GrownTree, tests_of
+from .columns import (
+    FoundInAll,
+    FoundInRows,
+    columns_alone,
+    columns_of_all,
+    levels_of,
+    read_first,
+    table_of,
+    table_of_sample,
+)
 
 # Stands for no limit of leaves: no tree has more.
 _NO_LIMIT = 1 << 62
@@ -72,6 +94,9 @@ class Question:
     def __init__(self, core: _engine.PartsQuestion) -> None:
         self._core = core
         self._names, self._estimator = _read_names(core.names)
+        columns = core.columns
+        self._fitted = FittedColumns([kind for kind, _, _ in columns], levels_of(columns))
+        self._may_be_empty = all(has_missing for _, _, has_missing in columns)
 
     @property
     def n_features(self) -> int:
@@ -100,8 +125,8 @@ class Question:
         Parameters
         ----------
         part : array-like or frame of shape (n_rows, n_features)
-            Rows of numbers, none of them missing; perhaps none. Columns of frames are found by
-            name.
+            Rows, perhaps none, of all that `ExKMC.fit` takes: numbers, and in frames text, booleans
+            and times; cells may be missing. Columns of frames are found by name.
         part_id : int
             The number of the part, from 0 on: the same for the same rows in every round, and of no
             other part. Rows count in the order of these numbers.
@@ -120,10 +145,12 @@ class Question:
         Raises
         ------
         ValueError
-            If cells are missing or infinite, columns lack, weights are no weights, labels lack,
-            are not wanted or have more than 4,096 different values, or distances overflow.
+            If cells are infinite, a column has more than 255 levels, columns lack, weights are no
+            weights, labels lack, are not wanted or have more than 4,096 different values, or
+            distances overflow.
         TypeError
-            If a column does not hold numbers, or labels are neither integers nor strings.
+            If a column is of a type that no method takes, or held something else before; or labels
+            are neither integers nor strings.
         """
         gathering = Gathering(self, _engine.Threads(effective_n_jobs(n_jobs)))
         gathering.add(part, part_id, sample_weight, labels)
@@ -185,40 +212,41 @@ class Gathering:
         if not _n_rows(rows):
             return
         question = self._question
-        _check_kinds(rows, question._estimator)
-        table = align_table(
-            rows,
-            question._names,
-            question.n_features,
-            estimator_name=question._estimator,
-            names_given=True,
-        )
-        if question._core.is_first:  # later rows are these, or the answer is refused
-            check_finite(table, self._threads)
-        kept = np.ones(table.n_samples, dtype=bool)
-        codes = None
-        if labels is not None or question.wants_labels:
-            codes, noise = self._read_labels(labels, table.n_samples)
-            kept &= ~noise
-        weight = None
+        is_weightless = False  # some other part may have weights
         if sample_weight is not None:
-            if np.ndim(sample_weight) == 1 and not np.any(sample_weight):
-                sample_weight = np.zeros(len(sample_weight))  # some other part may have weights
-                if len(sample_weight) == table.n_samples:
-                    return
-            weight = check_sample_weight(sample_weight, table.n_samples)
+            sample_weight = np.asarray(sample_weight)
+            is_weightless = sample_weight.ndim == 1 and not np.any(sample_weight)
+            if is_weightless and not question._core.is_first:
+                return
+        table, found = self._read(rows)
+        n_rows = table.n_samples
+        kept = np.ones(n_rows, dtype=bool)
+        codes = weight = None
+        if labels is not None or question.wants_labels:
+            codes, noise = self._read_labels(labels, n_rows)
+            kept &= ~noise
+        if is_weightless:
+            check_sample_weight(np.ones_like(sample_weight, dtype=np.float64), n_rows)
+            kept[:] = False
+        elif sample_weight is not None:
+            weight = check_sample_weight(sample_weight, n_rows)
             assert weight is not None
             kept &= weight > 0
+        if found is not None:
+            self._core.add_columns(part_id, found)
+        observed = observed_rows(table)
+        if observed is not None:
+            kept &= observed
         if not kept.all():
             if not kept.any():
                 return
-            table = take_rows(table, kept)
+            table = take_rows(replace(table, gaps=None), kept)
             weight = None if weight is None else np.ascontiguousarray(weight[kept])
             codes = None if codes is None else codes[kept]
         named = None
         if codes is not None:
-            found, places = distinct(codes)
-            named = found.tolist(), places.astype(np.uint32)
+            names, places = distinct(codes)
+            named = names.tolist(), places.astype(np.uint32)
         self._core.add(table.data, weight, named, part_id, self._threads)
 
     def _read_labels(
@@ -240,6 +268,20 @@ class Gathering:
             raise ValueError("The classes must fit into 64-bit integers.")
         return array, noise
 
+    def _read(self, rows: Any) -> tuple[Table, list[FoundInRows] | None]:
+        """Return rows of a part, and in the first round what they hold."""
+        question = self._question
+        names, n_features, name = question._names, question.n_features, question._estimator
+        if question._core.is_first:  # later rows are these, or the answer is refused
+            return read_first(rows, names, n_features, name, self._threads)
+        fitted = question._fitted
+        table = align_table(
+            rows, names, n_features, estimator_name=name, names_given=True, fitted=fitted
+        )
+        if question._may_be_empty:
+            table = replace(table, gaps=(1,) * n_features)  # some row may be empty
+        return table, None
+
     def finish(self) -> Answer:
         """Return the answer of all rows that were added."""
         return Answer(self._core.finish())
@@ -251,25 +293,6 @@ def _n_rows(rows: Any) -> int:
     if source is not None:
         return source.count_rows()
     return len(rows) if hasattr(rows, "__len__") else 1
-
-
-def _check_kinds(rows: Any, estimator_name: str) -> None:
-    """Raise TypeError if a column of a frame holds other things than numbers."""
-    source = frame_source(rows)
-    if source is None:
-        return
-    kinds = source.kinds(range(len(source.names)))
-    others = [
-        f"{name!r} ({source.type_of(place)})"
-        for place, (name, kind) in enumerate(zip(source.names, kinds, strict=True))
-        if kind != "number"
-    ]
-    if others:
-        raise TypeError(
-            f"A fit in parts takes numbers alone; other than numbers are {listed(others, 'column')}"
-            f". Drop or encode them (booleans: cast to integers). {_IN_MEMORY}, text, booleans and "
-            f"dates go in as they are: {estimator_name}().fit(frame)."
-        )
 
 
 class Fit:
@@ -294,7 +317,8 @@ class Fit:
         ``cluster_centers_``; a row belongs to the nearest. None: k-means (scikit-learn's, ten
         starts) of up to 100,000 rows, one of each of as many runs of rows, finds them; of more rows
         than that they then move to the means of their clusters, up to three times. `scale` may be
-        None, "standard", or units of the columns.
+        None, "standard", or units of the columns. Where columns hold text or booleans, centers have
+        a coordinate for each level, as in `fit`.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
@@ -349,7 +373,8 @@ class Fit:
         given = None if feature_names is None else list(feature_names)
         d = _number_of_columns(centers, given, n_features)
         names = None if given is None else check_feature_names(given, d, None)
-        self._table = table = _columns_alone(d, names)
+        self._table = table = columns_alone(d, names)
+        self._centers = centers
         self._start(model)
         limits = Limits.of(model)
         k = (model.n_clusters or DEFAULT_N_CLUSTERS) if centers is None else len(centers)
@@ -393,10 +418,42 @@ class Fit:
 
     def question(self) -> Question | None:
         """Return the question for all parts; None if the fit is over."""
-        self._check_classes()
-        self._find_clusters()
+        self._prepare()
         core = self._core.question()
         return None if core is None else Question(core)
+
+    def _prepare(self) -> None:
+        """Do what the fit needs before its next question."""
+        self._know_columns()
+        self._check_classes()
+        self._find_clusters()
+        self._place_centers()
+
+    def _know_columns(self) -> None:
+        """Decide what the columns hold, once all parts have said what they found.
+
+        Raises TypeError if they do not go together, ValueError if a column has too many levels or
+        the reference has other columns.
+        """
+        found = self._core.found_columns()
+        if found is None:
+            return
+        facts = [FoundInAll(*column) for column in found]
+        columns = columns_of_all(facts, self._table.feature_names)
+        held = [
+            (kind, levels, column.n_missing > 0)
+            for (kind, levels), column in zip(columns, facts, strict=True)
+        ]
+        table = table_of(self._table, held)
+        if self._core.with_labels and not (table.levels is None and table.gaps is None):
+            raise ValueError(
+                "A fit in parts takes labels as a reference where columns are complete numbers. "
+                f"Drop or fill the others, or give centers. {_IN_MEMORY}."
+            )
+        if self._centers is not None:
+            read_centers(self._centers, table, _what_of(self._model.reference))
+        self._core.set_columns(columns)
+        self._table = table
 
     def _check_classes(self) -> None:
         """Raise ValueError if the labels of the parts do not suit the model's parameters."""
@@ -413,13 +470,30 @@ class Fit:
         wanted = self._core.wanted_rows()
         if wanted is None:
             return
-        model = self._model
-        shift, scale, rows, are_all = wanted
-        cells, weight = rows[:, :-1], np.ascontiguousarray(rows[:, -1])
+        shift, scale, weights, rows, are_all = wanted
+        for f, of_levels in enumerate(weights):
+            if of_levels is not None:
+                scale[f] = deviation_of_levels(of_levels) or 1.0
+        units, inertia = Units(shift, scale), None
+        if self._centers is not None:
+            encoding = Encoding.of(self._table, units.shift, units.scale)
+            centers = Centers.from_own(self._centers, encoding)
+        else:
+            centers, inertia = self._clusters_of(rows, units)
+        in_units, costs = self._costs(centers.in_units, units)
+        inertia = inertia if are_all else None
+        self._core.set_reference(units.scale, in_units, costs, centers.high, inertia)
+
+    def _clusters_of(self, rows: FloatArray, units: Units) -> tuple[Centers, float]:
+        """Return the centers of the clusters of some rows, and their cost.
+
+        `rows`: cells and weight, as the core has them.
+        """
+        model, weight = self._model, np.ascontiguousarray(rows[:, -1])
         data = WeightedRows(
-            read_table(cells, estimator_name=type(model).__name__),
+            table_of_sample(rows[:, :-1], self._table),
             None if (weight == 1.0).all() else weight,
-            Units(shift, scale),
+            units,
             self.threads,
         )
         reference = make_reference(
@@ -431,9 +505,30 @@ class Fit:
             needs_distinct=False,
             tell=self._tell(),
         )
-        centers = reference.centers
-        inertia = reference.inertia if are_all else None
-        self._core.set_reference(centers.in_units, centers.high, inertia)
+        return reference.centers, reference.inertia
+
+    def _costs(
+        self, in_units: FloatArray, units: Units
+    ) -> tuple[FloatArray, list[FloatArray | None]]:
+        """Return what centers have in columns of numbers, and what the levels of others cost."""
+        if self._table.levels is None:
+            return in_units, []
+        encoding = Encoding.of(self._table, units.shift, units.scale)
+        costs = [
+            None if cost is None else np.ascontiguousarray(cost)
+            for cost in encoding.level_costs(in_units)
+        ]
+        return encoding.numbers(in_units), costs
+
+    def _place_centers(self) -> None:
+        """Say what levels cost about centers that have moved."""
+        moved = self._core.moved_centers()
+        if moved is None:
+            return
+        own, *shift_and_scale = moved
+        units = Units(*shift_and_scale)
+        encoding = Encoding.of(self._table, units.shift, units.scale)
+        self._core.set_costs(*self._costs(encoding.of_points(own), units))
 
     def tell(self, answer: Answer) -> None:
         """Take the answers of all parts, added up.
@@ -447,14 +542,19 @@ class Fit:
         ------
         ValueError
             If a part is missing, new, or has other rows than in the first round; the answer is to
-            another question; there are no rows; or sums leave the range of float64.
+            another question; there are no rows; a column has more than 255 levels; centers do not
+            suit the columns; or sums leave the range of float64.
+        TypeError
+            If a column does not hold the same in all parts.
         """
         self._core.tell(answer._core, self.threads)
+        self._know_columns()
         self._after_round()
 
     def tell_gathered(self, gathering: Gathering) -> None:
         """Take the answer of all parts as it was gathered, without a copy of it."""
         self._core.tell_gathered(gathering._core, self.threads)
+        self._know_columns()
         self._after_round()
 
     def _after_round(self) -> None:
@@ -474,7 +574,7 @@ class Fit:
         ValueError
             If the fit is over.
         """
-        self._find_clusters()
+        self._prepare()
         return self._core.to_bytes()
 
     @classmethod
@@ -502,7 +602,24 @@ class Fit:
                 "the estimator that it began with."
             )
         fit._core = core
+        if columns := core.columns:
+            fit._table = table_of(fit._table, columns)
         return fit
+
+    def _leaf_means(self, found: Any, tree: ClusterTree) -> LeafMeans:
+        """Return the means of the leaves, or of the clusters."""
+        groups, scale = _engine.GroupMeans(*found.means), found.scale
+        if self._table.levels is None:
+            return LeafMeans(found.leaves, groups, scale)
+        encoding = Encoding.of(self._table, np.zeros_like(scale), scale)
+        near = found.centers[tree.leaf_clusters[found.leaves]]
+
+        def weights_of(f: int) -> FloatArray:
+            weights: FloatArray = found.levels[f]
+            return weights.reshape(len(near), encoding.first[f + 1] - encoding.first[f])
+
+        groups = means_with_levels(encoding, groups, near, weights_of)
+        return LeafMeans(found.leaves, groups, encoding.scale)
 
     def result(self) -> ExKMC:
         """Return the model, fitted; it has no `labels_`, which `predict` gives for any rows.
@@ -543,7 +660,7 @@ class Fit:
             model._lost_advice,
             stacklevel=2,
         )
-        means = LeafMeans(found.leaves, _engine.GroupMeans(*found.means), found.scale)
+        means = self._leaf_means(found, tree)
         training = TrainingState(None, means, found.centers)
         model._set_tree(tree, False)
         model.scale_ = found.scale
@@ -560,19 +677,19 @@ class Fit:
         return model
 
 
-def _columns_alone(n_features: int, names: list[str] | None) -> Table:
-    """Return what is known of the columns of rows that are elsewhere."""
-    kinds = None if names is None else ("number",) * n_features
-    return Table(np.empty((0, n_features)), 0, n_features, names, kinds)
-
-
 def _number_of_columns(
     centers: FloatArray | None, names: list[object] | None, given: int | None
 ) -> int:
     """Return the number of columns; raise ValueError if it is not known or not one."""
     if given is not None and (isinstance(given, bool) or not isinstance(given, (int, np.integer))):
         raise TypeError(f"n_features must be an int. Got {given!r} instead.")
-    known = centers.shape[1] if centers is not None else None if names is None else len(names)
+    width = None if centers is None else centers.shape[1]
+    known = width if names is None else len(names)
+    if width is not None and known is not None and width < known:
+        raise ValueError(
+            f"feature_names has {format_count(known, 'column')}, but the reference has centers of "
+            f"{width}."
+        )
     if known is None:
         known = given
     if known is None:
@@ -624,9 +741,8 @@ def _centers_of(model: Any) -> FloatArray | None:
     if reference is None:
         return None
     centers = getattr(reference, "cluster_centers_", None)
-    what = f"cluster_centers_ of the reference {type(reference).__name__}"
     if centers is None and not hasattr(reference, "fit") and np.ndim(reference) == 2:
-        centers, what = reference, "reference"
+        centers = reference
     if centers is None or np.ndim(centers) != 2:
         raise ValueError(
             "A fit in parts takes reference= centers, an array (n_clusters x n_features) or a "
@@ -635,9 +751,17 @@ def _centers_of(model: Any) -> FloatArray | None:
             "argument reference of fit_batches, and Question.answer."
         )
     centers = np.asarray(centers)
-    table = _columns_alone(centers.shape[1], None)
-    own = np.ascontiguousarray(read_centers(centers, table, what), dtype=np.float64)
+    table = columns_alone(centers.shape[1], None)
+    own = read_centers(centers, table, _what_of(reference))
+    own = np.ascontiguousarray(own, dtype=np.float64)
     classes = list(range(len(own)))
     ReferenceInput(classes=classes, centers=own).check_n_clusters(model.n_clusters)
     check_distinct(own, classes)
     return own
+
+
+def _what_of(reference: Any) -> str:
+    """Return what messages call the centers of a reference."""
+    if hasattr(reference, "cluster_centers_"):
+        return f"cluster_centers_ of the reference {type(reference).__name__}"
+    return "reference"

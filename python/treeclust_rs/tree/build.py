@@ -154,8 +154,12 @@ class GrownTree:
         known = node_arguments(
             self.tests, self.oblique, self.n_node_samples, self.leaf_of_row, fitted, sides
         )
-        if beside is not None and len(weight) > 1:
-            known |= dict(zip(BESIDE_ARRAYS, beside, strict=True))
+        if beside is not None and np.isin(self.tests.kind, (THRESHOLD, INTERVAL)).any():
+            assert isinstance(table, Table), "sparse rows are fitted in memory"
+            tests = with_directions(self.tests, self.n_node_samples)
+            if table.kinds is not None:
+                tests = _with_calendar_cuts(tests, beside, table.kinds, sides)
+            known = tests._asdict() | dict(zip(BESIDE_ARRAYS, beside, strict=True))
         return ClusterTree(
             **known,
             **{f"oblique_{name}": array for name, array in oblique.items()},

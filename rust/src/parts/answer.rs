@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::bytes::{Reader, Writer};
 use super::classes::{Classes, LabelRule};
+use super::columns::{FoundColumn, PartColumn};
 use super::label_means::MeansSums;
-use super::question::{Ask, Question};
+use super::question::{Ask, ColumnBins, Question};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 
@@ -33,12 +34,19 @@ pub struct Answer {
 /// What they answer: an entry for each of the question's.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
-    /// The rows of least hash, ascending; the classes of all, if they bring labels.
-    Sample { size: usize, rows: Vec<SampledRow>, classes: Option<Classes> },
+    /// The rows of least hash, ascending; what all rows hold by column, empty where there are none; and the classes of
+    /// those that are fitted, if they bring labels.
+    Sample {
+        size: usize,
+        rows: Vec<SampledRow>,
+        columns: Vec<FoundColumn>,
+        classes: Option<Classes>,
+    },
     /// By place the cells and the weight.
     Rows(BTreeMap<u64, Vec<f64>>),
-    /// The weight of the rows, the sums of the columns, and the largest differences from the origins.
-    Moments { sums: ExactSums, largest: Vec<f64> },
+    /// By column the sum and the weight of its observed cells, and their largest difference from the origin; of columns
+    /// of levels the weight of each level.
+    Moments { sums: ExactSums, largest: Vec<f64>, levels: Vec<Option<ExactSums>> },
     /// Sums over the rows of each label.
     Means(Box<MeansSums>),
     /// Bins by node and column, and those of opened ranges.
@@ -200,8 +208,12 @@ pub(crate) struct LeafSums {
     pub minimum: ExactSums,
     /// Weight of the rows that are nearer to another center than to that of their label.
     pub misfit: ExactSums,
-    /// By column, for each group the sum of the differences to its point and that of their squares.
+    /// By column, for each group the sum of the differences to its point and that of their squares; 0 for levels.
     pub moments: Vec<ExactSums>,
+    /// By column with missing cells, for each group the weight of those that are not.
+    pub observed: Vec<Option<ExactSums>>,
+    /// By column of levels, for each group the weight of each level.
+    pub levels: Vec<Option<ExactSums>>,
 }
 
 /// The error of a part whose rows are not those of the first round.
@@ -221,6 +233,21 @@ fn add_counts(a: &mut [u64], b: &[u64]) -> Result<()> {
         return Err(other_question());
     }
     a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
+    Ok(())
+}
+
+/// Adds sums of the columns that have any.
+fn add_columns(a: &mut [Option<ExactSums>], b: &[Option<ExactSums>]) -> Result<()> {
+    if a.len() != b.len() {
+        return Err(other_question());
+    }
+    for pair in a.iter_mut().zip(b) {
+        match pair {
+            (Some(a), Some(b)) => add_sums(a, b)?,
+            (None, None) => {}
+            _ => return Err(other_question()),
+        }
+    }
     Ok(())
 }
 
@@ -250,9 +277,17 @@ impl Answer {
         }
         match (&mut self.body, other.body) {
             (
-                Body::Sample { size, rows, classes },
-                Body::Sample { rows: others, classes: other_classes, .. },
+                Body::Sample { size, rows, columns, classes },
+                Body::Sample { rows: others, columns: of_others, classes: other_classes, .. },
             ) => {
+                if columns.is_empty() {
+                    *columns = of_others;
+                } else if !of_others.is_empty() {
+                    if columns.len() != of_others.len() {
+                        return Err(other_question());
+                    }
+                    columns.iter_mut().zip(of_others).for_each(|(own, other)| own.merge(other));
+                }
                 rows.extend(others);
                 rows.sort_unstable_by_key(|row| (row.hash, row.place));
                 rows.truncate(*size);
@@ -272,10 +307,11 @@ impl Answer {
             }
             (Body::Rows(rows), Body::Rows(others)) => rows.extend(others),
             (
-                Body::Moments { sums, largest },
-                Body::Moments { sums: other_sums, largest: others },
+                Body::Moments { sums, largest, levels },
+                Body::Moments { sums: other_sums, largest: others, levels: other_levels },
             ) => {
                 add_sums(sums, &other_sums)?;
+                add_columns(levels, &other_levels)?;
                 largest.iter_mut().zip(others).for_each(|(a, b)| *a = a.max(b));
             }
             (
@@ -300,6 +336,8 @@ impl Answer {
                 for (own, other) in own.moments.iter_mut().zip(&other.moments) {
                     add_sums(own, other)?;
                 }
+                add_columns(&mut own.observed, &other.observed)?;
+                add_columns(&mut own.levels, &other.levels)?;
             }
             _ => return Err(other_question()),
         }
@@ -318,8 +356,10 @@ impl Answer {
             writer.u64(rows.checksum);
         }
         match &self.body {
-            Body::Sample { size, rows, classes } => {
+            Body::Sample { size, rows, columns, classes } => {
                 writer.u8(0);
+                writer.len(columns.len());
+                columns.iter().for_each(|column| column.write(&mut writer));
                 writer.len(*size);
                 writer.len(rows.len());
                 for row in rows {
@@ -342,10 +382,11 @@ impl Answer {
                     writer.f64s(cells);
                 }
             }
-            Body::Moments { sums, largest } => {
+            Body::Moments { sums, largest, levels } => {
                 writer.u8(2);
                 writer.f64s(largest);
                 writer.sums(sums, 0..sums.len());
+                write_columns(&mut writer, levels);
             }
             Body::Grow { fills, opened } => {
                 writer.u8(3);
@@ -371,6 +412,8 @@ impl Answer {
                     writer.len(sums.len());
                     writer.sums(sums, 0..sums.len());
                 }
+                write_columns(&mut writer, &leaves.observed);
+                write_columns(&mut writer, &leaves.levels);
             }
         }
         writer.finish()
@@ -390,13 +433,17 @@ impl Answer {
         }
         let body = match reader.u8()? {
             0 => {
+                let n = reader.len(59)?;
+                let columns = (0..n).map(|_| FoundColumn::read(&mut reader));
+                let columns = columns.collect::<Result<_>>()?;
                 let size = reader.index()?;
                 let mut rows = vec![];
                 for _ in 0..reader.len(32)? {
                     let (hash, place) = (reader.u64()?, (reader.u64()?, reader.u64()?));
                     rows.push(SampledRow { hash, place, cells: reader.f64s()? });
                 }
-                Body::Sample { size, rows, classes: Classes::read_some(&mut reader)? }
+                let classes = Classes::read_some(&mut reader)?;
+                Body::Sample { size, rows, columns, classes }
             }
             1 => {
                 let mut rows = BTreeMap::new();
@@ -408,7 +455,8 @@ impl Answer {
             }
             2 => {
                 let largest = reader.f64s()?;
-                Body::Moments { sums: reader.new_sums(1 + largest.len())?, largest }
+                let sums = reader.new_sums(2 * largest.len())?;
+                Body::Moments { sums, largest, levels: read_columns(&mut reader)? }
             }
             3 => {
                 let mut fills = vec![];
@@ -435,7 +483,17 @@ impl Answer {
                     let n = reader.index()?;
                     moments.push(reader.new_sums(n)?);
                 }
-                Body::Leaves(Box::new(LeafSums { count, labels, weight, minimum, misfit, moments }))
+                let (observed, levels) = (read_columns(&mut reader)?, read_columns(&mut reader)?);
+                Body::Leaves(Box::new(LeafSums {
+                    count,
+                    labels,
+                    weight,
+                    minimum,
+                    misfit,
+                    moments,
+                    observed,
+                    levels,
+                }))
             }
             5 => Body::Means(Box::new(MeansSums::read(&mut reader)?)),
             _ => return Err(reader.broken()),
@@ -449,10 +507,11 @@ impl Answer {
         let d = question.n_features;
         self.id == question.id
             && match (&question.ask, &self.body) {
-                (Ask::Sample { size }, Body::Sample { size: own, rows, classes }) => {
+                (Ask::Sample { size }, Body::Sample { size: own, rows, columns, classes }) => {
                     let with_labels = question.labels != LabelRule::None && !rows.is_empty();
                     size == own
                         && rows.iter().all(|row| row.cells.len() == d)
+                        && (columns.len() == d || rows.is_empty())
                         && classes.is_some() == with_labels
                 }
                 (Ask::Means(ask), Body::Means(sums)) => {
@@ -464,17 +523,19 @@ impl Answer {
                 (Ask::Rows { places, .. }, Body::Rows(rows)) => {
                     rows.keys().eq(places.iter()) && rows.values().all(|row| row.len() == d + 1)
                 }
-                (Ask::Moments { .. }, Body::Moments { largest, .. }) => largest.len() == d,
+                (Ask::Moments { .. }, Body::Moments { largest, levels, .. }) => {
+                    largest.len() == d && are_of(question, levels, 1, PartColumn::n_levels)
+                }
                 (Ask::Grow(ask), Body::Grow { fills, opened }) => {
                     let k = ask.geometry.k();
                     let is_filled = |((_, with_sums), columns): (&(usize, bool), &Vec<Bins>)| {
-                        let is_whole = |(bins, ends): (&Bins, &Vec<f64>)| {
-                            bins.count.len() == ends.len()
+                        let is_whole = |(bins, asked): (&Bins, &ColumnBins)| {
+                            bins.count.len() == asked.len()
                                 && !bins.of_values
                                 && bins.width == k
                                 && bins.sums.is_some() == *with_sums
                         };
-                        columns.len() == d && columns.iter().zip(&ask.ends).all(is_whole)
+                        columns.len() == d && columns.iter().zip(&ask.columns).all(is_whole)
                     };
                     fills.len() == ask.fills.len()
                         && ask.fills.iter().zip(fills).all(is_filled)
@@ -492,8 +553,55 @@ impl Answer {
                         && leaves.labels.len() == ask.geometry.k()
                         && leaves.moments.len() == d
                         && leaves.moments.iter().all(|sums| sums.len() == ask.points.len() / d * 2)
+                        && are_of(question, &leaves.observed, ask.points.len() / d, gap_width)
+                        && are_of(
+                            question,
+                            &leaves.levels,
+                            ask.points.len() / d,
+                            PartColumn::n_levels,
+                        )
                 }
                 _ => false,
             }
     }
+}
+
+/// Sums of a column with missing cells, by group: the weight of its observed cells.
+pub(super) fn gap_width(column: &PartColumn) -> Option<usize> {
+    (column.has_gaps && column.levels.is_none()).then_some(1)
+}
+
+/// Whether there are `width` sums for each group, of the columns that have any.
+fn are_of(
+    question: &Question,
+    sums: &[Option<ExactSums>],
+    n_groups: usize,
+    width: impl Fn(&PartColumn) -> Option<usize>,
+) -> bool {
+    let wanted = question.columns.iter().map(|column| width(column).map(|width| n_groups * width));
+    sums.iter().map(|sums| sums.as_ref().map(ExactSums::len)).eq(wanted)
+}
+
+/// Appends the sums of the columns that have any.
+fn write_columns(writer: &mut Writer, columns: &[Option<ExactSums>]) {
+    writer.len(columns.len());
+    for sums in columns {
+        writer.u8(sums.is_some().into());
+        if let Some(sums) = sums {
+            writer.len(sums.len());
+            writer.sums(sums, 0..sums.len());
+        }
+    }
+}
+
+fn read_columns(reader: &mut Reader<'_>) -> Result<Vec<Option<ExactSums>>> {
+    let column = |reader: &mut Reader<'_>| match reader.flag()? {
+        false => Ok(None),
+        true => {
+            let n = reader.index()?;
+            reader.new_sums(n).map(Some)
+        }
+    };
+    let n = reader.len(1)?;
+    (0..n).map(|_| column(reader)).collect()
 }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 
 /// What all such bytes begin with: a name and a version.
-const MAGIC: &[u8; 4] = b"tcp\x02";
+const MAGIC: &[u8; 4] = b"tcp\x04";
 
 /// Writes bytes.
 pub(crate) struct Writer(Vec<u8>);
@@ -126,6 +126,11 @@ impl<'a> Reader<'a> {
     pub fn bytes(&mut self) -> Result<&'a [u8]> {
         let n = self.len(1)?;
         self.take(n)
+    }
+
+    pub fn text(&mut self) -> Result<String> {
+        let bytes = self.bytes()?;
+        String::from_utf8(bytes.to_vec()).map_err(|_| self.broken())
     }
 
     pub fn numbers(&mut self, n: usize) -> Result<Vec<f64>> {

@@ -3,12 +3,13 @@
 use super::answer::PartRows;
 use super::bytes::{Reader, Writer};
 use super::classes::Classes;
+use super::columns::{self, PartColumn};
 use super::fit::{
     Base, Columns, KIND, MAX_BINS, PartsFit, PartsSettings, Phase, ReferenceRule, ScaleRule,
 };
 use super::growth::{Growth, Step};
 use super::label_means::LabelMeans;
-use super::question::Geometry;
+use super::question::{read_geometry, write_geometry};
 use crate::costs::Units;
 use crate::error::{Error, Result};
 use crate::grow::Limits;
@@ -28,6 +29,7 @@ impl PartsFit {
             writer.u64(rows.n);
             writer.u64(rows.checksum);
         }
+        columns::write_columns(&mut writer, &self.columns);
         Classes::write_some(self.classes.as_ref(), &mut writer);
         match &self.phase {
             Phase::Sample => writer.u8(0),
@@ -73,6 +75,11 @@ impl PartsFit {
                 writer.u8(groups.is_mean.into());
                 writer.f64s(&groups.points);
             }
+            Phase::Found { .. } | Phase::Moved { .. } => {
+                return Err(Error::Internal(
+                    "a checkpoint of a fit that waits for its caller.".into(),
+                ));
+            }
             Phase::Done(_) | Phase::Failed => {
                 return Err(Error::Value(
                     "The fit is over: there is nothing to go on with.".into(),
@@ -96,11 +103,15 @@ impl PartsFit {
             let part = reader.u64()?;
             fit.parts.insert(part, PartRows { n: reader.u64()?, checksum: reader.u64()? });
         }
+        fit.columns = columns::read_columns(&mut reader, d)?;
         fit.classes = Classes::read_some(&mut reader)?;
         if fit.classes.is_some() && fit.settings.reference != ReferenceRule::Labels {
             return Err(reader.broken());
         }
         let phase = reader.u8()?;
+        if fit.columns.is_empty() != (phase == 0) {
+            return Err(reader.broken());
+        }
         fit.phase = match phase {
             0 => Phase::Sample,
             1 => Phase::Rows { ends: read_ends(&mut reader, d)? },
@@ -125,9 +136,9 @@ impl PartsFit {
                 let ends = read_ends(&mut reader, d)?;
                 Phase::Means(LabelMeans::read(&mut reader, ends, d, k)?)
             }
-            7 => Phase::Lloyd { base: read_base(&mut reader, d)?, pass: reader.u64()? },
+            7 => Phase::Lloyd { base: read_base(&mut reader, &fit.columns)?, pass: reader.u64()? },
             4 | 5 => {
-                let base = read_base(&mut reader, d)?;
+                let base = read_base(&mut reader, &fit.columns)?;
                 if fit.classes.as_ref().is_some_and(|known| known.len() != base.geometry.k()) {
                     return Err(reader.broken());
                 }
@@ -164,9 +175,10 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
     writer.len(*n_features);
     writer.bytes(names);
     match reference {
-        ReferenceRule::Centers(centers) => {
+        ReferenceRule::Centers { k, points } => {
             writer.u8(0);
-            writer.f64s(centers);
+            writer.len(*k);
+            writer.f64s(points);
         }
         ReferenceRule::Sample { n_clusters } => {
             writer.u8(1);
@@ -194,7 +206,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     let n_features = reader.index()?;
     let names = reader.bytes()?.to_vec();
     let reference = match reader.u8()? {
-        0 => ReferenceRule::Centers(reader.f64s()?),
+        0 => ReferenceRule::Centers { k: reader.index()?, points: reader.f64s()? },
         1 => ReferenceRule::Sample { n_clusters: reader.index()? },
         2 => ReferenceRule::Labels,
         _ => return Err(reader.broken()),
@@ -212,7 +224,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     let has_bins = reader.flag()?;
     let bins = Some((reader.index()?, reader.u64()?)).filter(|_| has_bins);
     let is_sound = match &reference {
-        ReferenceRule::Centers(centers) => are_points(centers, n_features),
+        ReferenceRule::Centers { k, points } => n_features > 0 && are_points(points, *k),
         ReferenceRule::Sample { .. } | ReferenceRule::Labels => n_features > 0,
     };
     if !is_sound {
@@ -221,7 +233,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     Ok(PartsSettings { n_features, names, reference, scale, limits, bins })
 }
 
-/// Whether numbers are points of so many columns.
+/// Whether numbers are whole rows of so many.
 fn are_points(numbers: &[f64], n_features: usize) -> bool {
     n_features > 0 && !numbers.is_empty() && numbers.len().is_multiple_of(n_features)
 }
@@ -229,6 +241,7 @@ fn are_points(numbers: &[f64], n_features: usize) -> bool {
 fn write_columns(writer: &mut Writer, columns: &Columns) {
     columns.ends.iter().for_each(|ends| writer.f64s(ends));
     writer.f64s(&columns.rows);
+    write_levels(writer, &columns.levels);
 }
 
 fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
@@ -244,13 +257,11 @@ fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
     if !rows.len().is_multiple_of(d + 1) {
         return Err(reader.broken());
     }
-    Ok(Columns { ends, rows })
+    Ok(Columns { ends, rows, levels: read_levels(reader, d)? })
 }
 
 fn write_base(writer: &mut Writer, base: &Base) {
-    writer.numbers(&base.geometry.units.shift);
-    writer.numbers(&base.geometry.units.scale);
-    writer.f64s(&base.geometry.centers);
+    write_geometry(writer, &base.geometry);
     writer.f64s(&base.own);
     writer.f64s(&base.low);
     writer.f64s(&base.spread);
@@ -258,16 +269,39 @@ fn write_base(writer: &mut Writer, base: &Base) {
     base.ends.iter().for_each(|ends| writer.f64s(ends));
 }
 
-fn read_base(reader: &mut Reader<'_>, d: usize) -> Result<Base> {
-    let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
-    let (centers, own, low) = (reader.f64s()?, reader.f64s()?, reader.f64s()?);
-    let spread = reader.f64s()?;
+fn read_base(reader: &mut Reader<'_>, columns: &[PartColumn]) -> Result<Base> {
+    let d = columns.len();
+    let (geometry, own) = (read_geometry(reader, d)?, reader.f64s()?);
+    let (low, spread) = (reader.f64s()?, reader.f64s()?);
     let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
     let (inertia, cost_of_sample) = (cost()?, cost()?);
     let ends = read_ends(reader, d)?;
-    if !are_points(&centers, d) || own.len() != centers.len() || low.len() != own.len() {
+    let (k, width) = (geometry.k(), columns.iter().map(PartColumn::width).sum::<usize>());
+    let of_levels = columns.iter().map(|column| column.n_levels().map(|n| n * k));
+    let are_costs = match geometry.levels.is_empty() {
+        true => columns.iter().all(|column| column.levels.is_none()),
+        false => geometry.levels.iter().map(|costs| costs.as_ref().map(Vec::len)).eq(of_levels),
+    };
+    if own.len() != k * width || low.len() != own.len() || !are_costs {
         return Err(reader.broken());
     }
-    let geometry = Geometry { units, centers };
     Ok(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
+}
+
+fn write_levels(writer: &mut Writer, levels: &[Option<Vec<f64>>]) {
+    writer.len(levels.len());
+    for weights in levels {
+        writer.u8(weights.is_some().into());
+        writer.f64s(weights.as_deref().unwrap_or(&[]));
+    }
+}
+
+fn read_levels(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Option<Vec<f64>>>> {
+    let n = reader.len(9)?;
+    let column = |reader: &mut Reader<'_>| {
+        let is_levels = reader.flag()?;
+        reader.f64s().map(|weights| is_levels.then_some(weights))
+    };
+    let levels = (0..n).map(|_| column(reader)).collect::<Result<Vec<_>>>()?;
+    if n == 0 || n == d { Ok(levels) } else { Err(reader.broken()) }
 }

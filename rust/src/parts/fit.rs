@@ -2,19 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, other_rows};
+use super::answer::{Answer, Body, PartRows, SampledRow, other_rows};
 use super::bytes::Writer;
 use super::checkpoint::write_settings;
 use super::classes::{Classes, LabelRule};
-use super::gathering::mix;
+use super::columns::{FoundColumn, PartColumn, numbers_of};
+use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::LabelMeans;
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Question, RowGroups};
-use super::result::{Groups, PartsResult, check_distances};
+use super::question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RowGroups};
+use super::result::{Groups, PartsResult};
 use super::routing::TestNode;
 use crate::binner::bin_ends;
 use crate::costs::Units;
 use crate::error::{Error, Result};
+use crate::exact::ExactSums;
 use crate::grow::Limits;
 
 pub(super) const KIND: u8 = b'f';
@@ -28,12 +30,6 @@ const MIN_BINS: usize = 16;
 pub(super) const MAX_BINS: usize = 256;
 /// Most rows of a bin that is opened to its values: as many bytes as some bins of a node, and a round less.
 const MOST_VALUES: u64 = 2048;
-/// Rows among which clusters are found.
-const REFERENCE_ROWS: u64 = 100_000;
-/// Most passes over all rows that move the centers of a sample to the means of their clusters.
-const LLOYD_PASSES: u64 = 3;
-/// Passes end where the centers move so little that they lower the cost by less than this share.
-const LLOYD_GAIN: f64 = 1e-4;
 
 /// Units of the columns.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +43,14 @@ pub enum ScaleRule {
 /// The clusters that the tree explains.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ReferenceRule {
-    /// Those of centers, k x d, row-major, in the columns' own units.
-    Centers(Vec<f64>),
+    /// Those of `k` centers, row-major, in the columns' own units: a coordinate for each column of numbers and for each
+    /// level of the others.
+    Centers {
+        /// Their number.
+        k: usize,
+        /// Their coordinates.
+        points: Vec<f64>,
+    },
     /// Those of labels that rows bring.
     Labels,
     /// Those that the caller finds among some of the rows ([`PartsFit::wanted`]).
@@ -89,39 +91,24 @@ impl PartsSettings {
     }
 }
 
-/// Rows among which clusters are found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReferenceRows {
-    /// Origins and units of the columns.
-    pub units: Units,
-    /// n x (d + 1), row-major, in the order of all rows: their cells and weight.
-    pub rows: Vec<f64>,
-    /// Whether these are all rows.
-    pub are_all: bool,
-}
-
-/// Clusters that were found among [`ReferenceRows`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct FoundReference {
-    /// k x d, row-major, in units.
-    pub in_units: Vec<f64>,
-    /// The same in the columns' own units.
-    pub own: Vec<f64>,
-    /// What the clusters cost, where all rows were there.
-    pub inertia: Option<f64>,
-}
-
 /// What is known of the columns before there is a reference.
 pub(super) struct Columns {
     /// Of the bins.
     pub ends: Vec<Vec<f64>>,
     /// [`ReferenceRows::rows`]; empty if the reference is given.
     pub rows: Vec<f64>,
+    /// [`ReferenceRows::levels`].
+    pub levels: Vec<Option<Vec<f64>>>,
 }
 
 /// How far a fit is.
 pub(super) enum Phase {
     Sample,
+    /// The caller must say what the columns are, by what was found in them.
+    Found {
+        rows: Vec<SampledRow>,
+        columns: Vec<FoundColumn>,
+    },
     Rows {
         ends: Vec<Vec<f64>>,
     },
@@ -134,7 +121,7 @@ pub(super) enum Phase {
         shift: Vec<f64>,
         mean: Vec<f64>,
     },
-    /// The caller must find clusters.
+    /// The caller must find clusters, or say what the levels cost.
     Reference {
         columns: Columns,
         units: Units,
@@ -145,6 +132,11 @@ pub(super) enum Phase {
     Lloyd {
         base: Base,
         pass: u64,
+    },
+    /// The centers have moved, and the caller must say what the levels cost; the next pass follows, if there is one.
+    Moved {
+        base: Base,
+        pass: Option<u64>,
     },
     Grow {
         base: Base,
@@ -165,7 +157,8 @@ pub(super) enum Phase {
 /// What growth starts from.
 pub(super) struct Base {
     pub geometry: Geometry,
-    /// The centers in the columns' own units, as unevaluated sums `own + low`.
+    /// The centers in the columns' own units, as unevaluated sums `own + low`: a coordinate for each column of numbers and
+    /// each level of the others.
     pub own: Vec<f64>,
     pub low: Vec<f64>,
     /// What the reference costs if that is not what the rows cost at least, as one number or by label; and what it cost
@@ -182,16 +175,11 @@ pub struct PartsFit {
     pub(super) id: u64,
     pub(super) round: u64,
     pub(super) parts: BTreeMap<u64, PartRows>,
+    /// What the columns hold; empty before the first answer.
+    pub(super) columns: Vec<PartColumn>,
     /// Of the labels that rows bring, once they are known.
     pub(super) classes: Option<Classes>,
     pub(super) phase: Phase,
-}
-
-/// FNV-1a of some bytes.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
 }
 
 impl PartsFit {
@@ -201,9 +189,8 @@ impl PartsFit {
     /// [`Error::Shape`] if sizes disagree.
     pub fn new(settings: PartsSettings) -> Result<Self> {
         let d = settings.n_features;
-        if let ReferenceRule::Centers(centers) = &settings.reference {
-            let k = centers.len() / d.max(1);
-            Error::check_len("centers", centers.len(), k.max(1) * d.max(1), "entries")?;
+        if let ReferenceRule::Centers { k, points } = &settings.reference {
+            Error::check_len("centers", points.len() % k.max(&1), 0, "entries beside whole rows")?;
         }
         if let ScaleRule::Given(scale) = &settings.scale {
             Error::check_len("scale", scale.len(), d, "entries")?;
@@ -211,8 +198,8 @@ impl PartsFit {
         let mut writer = Writer::new(KIND);
         write_settings(&mut writer, &settings);
         let id = hash(&writer.finish());
-        let (parts, phase) = (BTreeMap::new(), Phase::Sample);
-        Ok(PartsFit { settings, id, round: 0, parts, classes: None, phase })
+        let (parts, columns, phase) = (BTreeMap::new(), vec![], Phase::Sample);
+        Ok(PartsFit { settings, id, round: 0, parts, columns, classes: None, phase })
     }
 
     /// The same for all fits of equal settings.
@@ -225,7 +212,12 @@ impl PartsFit {
         &self.settings
     }
 
-    /// The next question; none if the fit is done, or clusters are wanted.
+    /// What the columns hold; empty before [`PartsFit::set_columns`].
+    pub fn columns(&self) -> &[PartColumn] {
+        &self.columns
+    }
+
+    /// The next question; none if the fit is done, or the caller must say something before.
     pub fn question(&self) -> Option<Question> {
         let d = self.settings.n_features;
         let ask = match &self.phase {
@@ -250,17 +242,17 @@ impl PartsFit {
             Phase::Deviation { shift, mean, .. } => {
                 Ask::Moments { shift: shift.clone(), mean: mean.clone(), power: 2 }
             }
-            Phase::Reference { .. } => return None,
+            Phase::Found { .. } | Phase::Reference { .. } | Phase::Moved { .. } => return None,
             Phase::Means(known) => Ask::Means(known.ask()),
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
                 nodes: vec![TestNode::leaf()],
                 groups: RowGroups::Nearest,
-                points: base.own.clone(),
+                points: numbers_of(&base.own, &self.columns),
             }),
             Phase::Grow { base, growth, wanted } => Ask::Grow(GrowAsk {
                 geometry: base.geometry.clone(),
-                ends: base.ends.clone(),
+                columns: self.bins(&base.ends),
                 nodes: growth.routing(),
                 fills: wanted.fills.clone(),
                 opens: wanted.opens.clone(),
@@ -273,65 +265,31 @@ impl PartsFit {
             }),
             Phase::Done(_) | Phase::Failed => return None,
         };
-        let names = self.settings.names.clone();
         let labels = match (&self.settings.reference, &self.classes) {
             (_, Some(classes)) => LabelRule::Of(classes.clone()),
             (ReferenceRule::Labels, None) => LabelRule::New,
             _ => LabelRule::None,
         };
-        Some(Question { id: (self.id, self.round), n_features: d, names, labels, ask })
+        let (names, columns) = (self.settings.names.clone(), self.columns.clone());
+        Some(Question { id: (self.id, self.round), n_features: d, names, columns, labels, ask })
     }
 
-    /// Rows among which the caller must find clusters before there is a question: see [`PartsFit::set_reference`].
-    pub fn wanted(&self) -> Option<ReferenceRows> {
-        let Phase::Reference { columns, units } = &self.phase else { return None };
-        let are_all = self.n_rows() <= REFERENCE_ROWS;
-        Some(ReferenceRows { units: units.clone(), rows: columns.rows.clone(), are_all })
+    /// Whether a column holds levels.
+    pub(super) fn has_levels(&self) -> bool {
+        self.columns.iter().any(|column| column.levels.is_some())
     }
 
-    /// Takes the clusters that were found among [`PartsFit::wanted`].
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if no clusters are wanted.
-    pub fn set_reference(&mut self, found: FoundReference) -> Result<()> {
-        let d = self.settings.n_features;
-        let FoundReference { in_units, own, inertia } = found;
-        let k = (in_units.len() / d).max(1);
-        Error::check_len("centers", in_units.len(), k * d, "entries")?;
-        Error::check_len("centers", own.len(), k * d, "entries")?;
-        let Phase::Reference { columns, units } = std::mem::replace(&mut self.phase, Phase::Failed)
-        else {
-            return Err(Error::Value("The fit wants no clusters.".into()));
+    /// The bins of the columns, by the ends of those of numbers.
+    fn bins(&self, ends: &[Vec<f64>]) -> Vec<ColumnBins> {
+        let bins = |(column, ends): (&PartColumn, &Vec<f64>)| {
+            let (form, n_levels) = (column.form(), column.n_levels().unwrap_or(0));
+            let ends = match form.is_levels {
+                true => (0..n_levels).map(|code| code as f64).collect(),
+                false => ends.clone(),
+            };
+            ColumnBins { ends, form }
         };
-        let base = Base {
-            geometry: Geometry { units, centers: in_units },
-            low: vec![0.0; own.len()],
-            own,
-            inertia,
-            spread: vec![],
-            cost_of_sample: None,
-            ends: columns.ends,
-        };
-        self.phase = match self.n_rows() <= REFERENCE_ROWS {
-            true => self.grow(base)?,
-            false => Phase::Lloyd { base, pass: 0 },
-        };
-        Ok(())
-    }
-
-    /// The places of [`ReferenceRows`]: all, or one of each of as many runs.
-    fn reference_places(&self) -> Vec<u64> {
-        let n = match &self.settings.reference {
-            ReferenceRule::Centers(_) | ReferenceRule::Labels => return vec![],
-            ReferenceRule::Sample { .. } => self.n_rows(),
-        };
-        let start = |i: u64| (u128::from(i) * u128::from(n) / u128::from(REFERENCE_ROWS)) as u64;
-        match n <= REFERENCE_ROWS {
-            true => (0..n).collect(),
-            false => {
-                (0..REFERENCE_ROWS).map(|i| start(i) + mix(i) % (start(i + 1) - start(i))).collect()
-            }
-        }
+        self.columns.iter().zip(ends).map(bins).collect()
     }
 
     /// Number of rows, once it is known.
@@ -390,7 +348,9 @@ impl PartsFit {
                 0 if self.settings.reference == ReferenceRule::Labels => Err(Error::Value(
                     "There are no rows with a positive weight and a label other than -1.".into(),
                 )),
-                0 => Err(Error::Value("There are no rows with a positive weight.".into())),
+                0 => Err(Error::Value(
+                    "There are no rows with a positive weight and a value in some column.".into(),
+                )),
                 _ => Ok(()),
             };
         }
@@ -420,35 +380,44 @@ impl PartsFit {
 
     fn next(&self, phase: Phase, body: Body) -> Result<Phase> {
         match (phase, body) {
-            (Phase::Sample, Body::Sample { rows, .. }) => {
-                Ok(Phase::Rows { ends: self.ends(&rows) })
+            (Phase::Sample, Body::Sample { rows, columns, .. }) => {
+                Ok(Phase::Found { rows, columns })
             }
             (Phase::Rows { ends }, Body::Rows(rows)) => {
                 let places = origin_places(self.n_rows());
-                let middle = |feature: usize| {
-                    let mut cells: Vec<f64> =
-                        places.iter().map(|place| rows[place][feature]).collect();
+                let middle = |(feature, column): (usize, &PartColumn)| {
+                    if column.levels.is_some() {
+                        return 0.0;
+                    }
+                    let cells = places.iter().map(|place| rows[place][feature]);
+                    let mut cells: Vec<f64> = cells.filter(|x| !x.is_nan()).collect();
+                    if cells.is_empty() {
+                        return column.first.unwrap_or(0.0);
+                    }
                     let middle = (cells.len() - 1) / 2;
                     *cells.select_nth_unstable_by(middle, f64::total_cmp).1
                 };
-                let shift: Vec<f64> = (0..self.settings.n_features).map(middle).collect();
+                let shift: Vec<f64> = self.columns.iter().enumerate().map(middle).collect();
                 let places = self.reference_places();
                 let rows = places.iter().flat_map(|place| rows[place].iter().copied()).collect();
-                let columns = Columns { ends, rows };
+                let columns = Columns { ends, rows, levels: vec![] };
                 match &self.settings.scale {
                     ScaleRule::Standard => Ok(Phase::Mean { columns, shift }),
                     ScaleRule::Given(scale) => self.start(columns, shift, scale.clone()),
                 }
             }
             (Phase::Mean { columns, shift }, Body::Moments { sums, .. }) => {
-                let total = sums.rounded(0);
-                let mean = (0..shift.len()).map(|f| sums.rounded(1 + f) / total).collect();
-                Ok(Phase::Deviation { columns, shift, mean })
+                // NaN where no cell is observed.
+                let mean = |f| sums.rounded(2 * f) / sums.rounded(2 * f + 1);
+                let mean = (0..shift.len()).map(mean).map(|x| if x.is_nan() { 0.0 } else { x });
+                Ok(Phase::Deviation { columns, mean: mean.collect(), shift })
             }
-            (Phase::Deviation { columns, shift, .. }, Body::Moments { sums, largest }) => {
-                let total = sums.rounded(0);
+            (
+                Phase::Deviation { mut columns, shift, .. },
+                Body::Moments { sums, largest, levels },
+            ) => {
                 let scale = largest.iter().enumerate().map(|(f, &largest)| {
-                    match sums.rounded(1 + f) / total {
+                    match sums.rounded(2 * f) / sums.rounded(2 * f + 1) {
                         variance if variance > 0.0 && variance.is_finite() => Ok(variance.sqrt()),
                         _ if largest == 0.0 => Ok(1.0),
                         _ => Err(Error::Value(format!(
@@ -457,6 +426,8 @@ impl PartsFit {
                     }
                 });
                 let scale = scale.collect::<Result<Vec<f64>>>()?;
+                let rounded = |sums: &Option<ExactSums>| sums.as_ref().map(ExactSums::all_rounded);
+                columns.levels = levels.iter().map(rounded).collect();
                 self.start(columns, shift, scale)
             }
             (Phase::Means(known), Body::Means(sums)) => self.know_means(known, &sums),
@@ -481,17 +452,21 @@ impl PartsFit {
     }
 
     /// Ends of the columns' bins.
-    fn ends(&self, sample: &[SampledRow]) -> Vec<Vec<f64>> {
+    pub(super) fn ends(&self, sample: &[SampledRow]) -> Vec<Vec<f64>> {
         let k = match &self.settings.reference {
-            ReferenceRule::Centers(centers) => centers.len() / self.settings.n_features,
+            ReferenceRule::Centers { k, .. } => *k,
             ReferenceRule::Labels => self.classes.as_ref().map_or(1, Classes::len),
             ReferenceRule::Sample { n_clusters } => *n_clusters,
         };
         let most = self.settings.most_bins(k);
         let ends = |feature: usize| {
-            let mut cells: Vec<f64> = sample.iter().map(|row| row.cells[feature]).collect();
+            let cells = sample.iter().map(|row| row.cells[feature]);
+            let mut cells: Vec<f64> = cells.filter(|x| !x.is_nan()).collect();
             cells.sort_unstable_by(f64::total_cmp);
-            bin_ends(&cells, most).0
+            match cells.is_empty() {
+                true => vec![0.0],
+                false => bin_ends(&cells, most).0,
+            }
         };
         (0..self.settings.n_features).map(ends).collect()
     }
@@ -500,14 +475,14 @@ impl PartsFit {
     fn start(&self, columns: Columns, shift: Vec<f64>, scale: Vec<f64>) -> Result<Phase> {
         let units = Units { shift, scale };
         let own = match (&self.settings.reference, &self.classes) {
-            (ReferenceRule::Centers(own), _) => own.clone(),
+            (ReferenceRule::Centers { points, .. }, _) if !self.has_levels() => points.clone(),
             (_, Some(classes)) => {
                 return Ok(Phase::Means(LabelMeans::new(columns.ends, units, classes.len())));
             }
             _ => return Ok(Phase::Reference { columns, units }),
         };
         let low = vec![0.0; own.len()];
-        let geometry = Geometry { centers: in_units(&own, &units), units };
+        let geometry = Geometry { centers: in_units(&own, &units), units, levels: vec![] };
         let ends = columns.ends;
         let (inertia, cost_of_sample, spread) = (None, None, vec![]);
         self.grow(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
@@ -520,39 +495,15 @@ impl PartsFit {
 
     /// A tree without nodes.
     pub(super) fn growth(&self, k: usize) -> Result<Growth> {
-        let PartsSettings { n_features, mut limits, .. } = self.settings;
+        let mut limits = self.settings.limits;
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        Growth::new(n_features, k, limits, self.settings.most_values())
-    }
-
-    /// Centers move to the means of the rows that are nearest to them (Lloyd's algorithm).
-    fn move_centers(&self, base: Base, pass: u64, sums: &LeafSums) -> Result<Phase> {
-        let (d, k) = (self.settings.n_features, base.geometry.k());
-        let weight: Vec<f64> = (0..k).map(|label| sums.weight.rounded(label)).collect();
-        let Base { mut geometry, mut own, low, cost_of_sample, ends, .. } = base;
-        let (rest, spread, squares) =
-            self.settle(&weight, &sums.moments, &mut own, false, &geometry.units);
-        let scale = &geometry.units.scale;
-        let cost = sums.minimum.rounded(0);
-        check_distances(cost, &spread)?;
-        for (i, mean) in own.iter_mut().enumerate() {
-            *mean += rest[i] * scale[i % d];
-        }
-        geometry.centers = in_units(&own, &geometry.units);
-        // At the same labels the cost falls by what the sum of squares about the centers exceeds that about the means.
-        let gain = squares.iter().sum::<f64>() - spread.iter().sum::<f64>();
-        let cost_of_sample = Some(cost_of_sample.unwrap_or(cost));
-        let base = Base { geometry, own, low, inertia: None, spread: vec![], cost_of_sample, ends };
-        match pass + 1 < LLOYD_PASSES && gain > LLOYD_GAIN * cost {
-            true => Ok(Phase::Lloyd { base, pass: pass + 1 }),
-            false => self.grow(base),
-        }
+        Growth::new(&self.columns, k, limits, self.settings.most_values())
     }
 }
 
-fn in_units(points: &[f64], units: &Units) -> Vec<f64> {
+pub(super) fn in_units(points: &[f64], units: &Units) -> Vec<f64> {
     let Units { shift, scale } = units;
     let d = shift.len();
     points.iter().enumerate().map(|(i, x)| (x - shift[i % d]) / scale[i % d]).collect()

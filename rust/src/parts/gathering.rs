@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use ndarray::ArrayView1;
 
-use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, other_rows};
+use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, gap_width, other_rows};
 use super::classes::{BatchLabels, Classes, LabelRule};
+use super::columns::{FoundColumn, PartColumn};
 use super::label_means::GatheredMeans;
-use super::question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+use super::question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
 use super::routing::tree_of;
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::exact::{ExactRows, ExactSums};
 use crate::memory;
 use crate::parallel;
-use crate::table::{TILE, Table};
+use crate::table::{Column, MISSING_LEVEL, TILE, Table};
 use crate::tree::ClusterTree;
 
 /// Rows that one thread routes in one go.
@@ -30,16 +31,20 @@ pub struct Gathering {
     classes: Option<Classes>,
     /// Of the question, if it has one.
     tree: Option<ClusterTree>,
+    /// By column of levels a hash of each; as the rows have them that are added next.
+    level_hashes: Vec<Option<Vec<u64>>>,
+    /// In the first round by column the levels of these rows.
+    texts: Vec<Option<Vec<String>>>,
     body: Gathered,
 }
 
 /// [`Body`] on its way.
 enum Gathered {
-    Sample(BinaryHeap<Drawn>),
+    Sample { drawn: BinaryHeap<Drawn>, columns: Vec<FoundColumn> },
     Rows(BTreeMap<u64, Vec<f64>>),
-    Moments { weight: ExactRows, sums: Vec<ExactRows>, largest: Vec<f64> },
+    Moments { sums: Vec<ExactRows>, largest: Vec<f64>, levels: Vec<Option<ExactRows>> },
     Means(Box<GatheredMeans>),
-    Grow { binners: Vec<Binner>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
+    Grow { binners: Vec<Option<Binner>>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
     Leaves(Box<GatheredLeaves>),
 }
 
@@ -51,6 +56,8 @@ struct GatheredLeaves {
     minimum: ExactSums,
     misfit: ExactSums,
     moments: Vec<ExactRows>,
+    observed: Vec<Option<ExactRows>>,
+    levels: Vec<Option<ExactRows>>,
 }
 
 /// A drawn row, ordered by its hash.
@@ -99,9 +106,11 @@ impl GatheredBins {
         }
     }
 
+    /// Adds a row; none to a bin that there is not, which other rows than those of the first round have.
     #[inline]
     fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
-        self.bins.count[bin] += 1;
+        let Some(count) = self.bins.count.get_mut(bin) else { return };
+        *count += 1;
         self.bins.low[bin] = self.bins.low[bin].min(x);
         self.bins.high[bin] = self.bins.high[bin].max(x);
         if let (Some(rows), Some(sums)) = (&mut self.sums, sums) {
@@ -159,23 +168,49 @@ fn draw(part: u64, offset: u64) -> u64 {
     mix(mix(part.wrapping_add(0x9e37_79b9_7f4a_7c15)).wrapping_add(offset))
 }
 
-/// The sum of a hash of every row.
-fn checksum(table: &Table<'_>, weights: Option<&[f64]>, labels: Option<BatchLabels<'_>>) -> u64 {
+/// FNV-1a of some bytes.
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// Adds a number to the hash of each row.
+#[inline]
+fn add_bits(hashes: &mut [u64], bits: impl Iterator<Item = u64>) {
+    for (hash, bits) in hashes.iter_mut().zip(bits) {
+        *hash = (hash.rotate_left(29) ^ bits).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// The sum of a hash of every row. `levels`: by column of levels a hash of each, so that codes do not matter.
+fn checksum(
+    table: &Table<'_>,
+    weights: Option<&[f64]>,
+    labels: Option<BatchLabels<'_>>,
+    levels: &[Option<Vec<u64>>],
+) -> u64 {
     let n = table.n_samples();
     let of_classes = labels.map_or(vec![], |labels| labels.classes.hashes());
     let sums = parallel::map((0..n).step_by(TILE), |start| {
         let length = TILE.min(n - start);
         let (mut hashes, mut cells) = ([0u64; TILE], [0.0; TILE]);
-        let mut add = |cells: &[f64]| {
-            for (hash, x) in hashes.iter_mut().zip(cells) {
-                *hash = (hash.rotate_left(29) ^ x.to_bits()).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            }
-        };
+        let bits = |x: &f64| if x.is_nan() { f64::NAN.to_bits() } else { x.to_bits() };
         for feature in 0..table.n_features() {
             table.column(feature).read(start, &mut cells[..length]);
-            add(&cells[..length]);
+            let cells = &cells[..length];
+            match levels.get(feature).and_then(Option::as_ref) {
+                Some(levels) => {
+                    let level = |x: &f64| levels.get(*x as usize).copied().unwrap_or(0);
+                    let of_cell = |x: &f64| if x.is_nan() { bits(x) } else { level(x) };
+                    add_bits(&mut hashes, cells.iter().map(of_cell));
+                }
+                None => add_bits(&mut hashes, cells.iter().map(bits)),
+            }
         }
-        weights.into_iter().for_each(|weights| add(&weights[start..start + length]));
+        if let Some(weights) = weights {
+            add_bits(&mut hashes, weights[start..start + length].iter().map(bits));
+        }
         if let Some(labels) = labels {
             let codes = &labels.codes[start..start + length];
             hashes
@@ -186,6 +221,10 @@ fn checksum(table: &Table<'_>, weights: Option<&[f64]>, labels: Option<BatchLabe
         hashes[..length].iter().fold(0u64, |sum, &hash| sum.wrapping_add(mix(hash)))
     });
     sums.into_iter().fold(0, u64::wrapping_add)
+}
+
+fn hashes_of(levels: Option<&Vec<String>>) -> Option<Vec<u64>> {
+    levels.map(|levels| levels.iter().map(|level| hash(level.as_bytes())).collect())
 }
 
 /// The cells of a column in some rows; there is no negative zero among them.
@@ -216,13 +255,17 @@ impl Gathering {
     pub fn new(question: Arc<Question>) -> Result<Self> {
         let d = question.n_features;
         let rows = |n: usize, width: usize| ExactRows::new(n, width);
+        let of_columns = |n_groups: usize, width: fn(&PartColumn) -> Option<usize>| {
+            let column = |column| width(column).map(|width| rows(n_groups, width));
+            question.columns.iter().map(column).collect::<Vec<_>>()
+        };
         let body = match &question.ask {
-            Ask::Sample { .. } => Gathered::Sample(BinaryHeap::new()),
+            Ask::Sample { .. } => Gathered::Sample { drawn: BinaryHeap::new(), columns: vec![] },
             Ask::Rows { .. } => Gathered::Rows(BTreeMap::new()),
             Ask::Moments { .. } => Gathered::Moments {
-                weight: rows(1, 1),
-                sums: (0..d).map(|_| rows(1, 1)).collect(),
+                sums: (0..d).map(|_| rows(1, 2)).collect(),
                 largest: vec![0.0; d],
+                levels: of_columns(1, PartColumn::n_levels),
             },
             Ask::Means(ask) => {
                 Gathered::Means(Box::new(GatheredMeans::new(d, ask.points.len() / d)))
@@ -231,15 +274,15 @@ impl Gathering {
                 let k = ask.geometry.k();
                 let fill = |&(_, with_sums): &(usize, bool)| {
                     let column =
-                        |ends: &Vec<f64>| GatheredBins::new(ends.len(), with_sums, false, k);
-                    ask.ends.iter().map(column).collect()
+                        |bins: &ColumnBins| GatheredBins::new(bins.len(), with_sums, false, k);
+                    ask.columns.iter().map(column).collect()
                 };
                 let open = |ends: &Option<Vec<f64>>| match ends {
                     Some(ends) => GatheredBins::new(ends.len() + 1, true, false, k),
                     None => GatheredBins::new(0, true, true, k),
                 };
                 Gathered::Grow {
-                    binners: ask.ends.iter().map(|ends| Binner::new(ends)).collect(),
+                    binners: ask.columns.iter().map(binner).collect(),
                     fills: ask.fills.iter().map(fill).collect(),
                     opened: ask.opens.iter().map(|asked| open(&asked.ends)).collect(),
                 }
@@ -253,6 +296,8 @@ impl Gathering {
                     minimum: ExactSums::new(1),
                     misfit: ExactSums::new(1),
                     moments: (0..d).map(|_| rows(n_groups, 2)).collect(),
+                    observed: of_columns(n_groups, gap_width),
+                    levels: of_columns(n_groups, PartColumn::n_levels),
                 }))
             }
         };
@@ -261,7 +306,10 @@ impl Gathering {
             _ => &vec![],
         };
         let tree = (!nodes.is_empty()).then(|| tree_of(nodes, d)).transpose()?;
-        Ok(Gathering { question, parts: BTreeMap::new(), classes: None, tree, body })
+        let hashes = |column: &PartColumn| hashes_of(column.levels.as_ref());
+        let level_hashes = question.columns.iter().map(hashes).collect();
+        let (parts, texts) = (BTreeMap::new(), vec![]);
+        Ok(Gathering { question, parts, classes: None, tree, level_hashes, texts, body })
     }
 
     /// Adds a part without rows, or the last of its rows.
@@ -269,12 +317,36 @@ impl Gathering {
         self.parts.entry(part).or_default();
     }
 
-    /// Adds rows of a part, in its order. `weights`: positive; none: 1 each. `labels`: where the question wants them. No
-    /// cell is missing.
+    /// Takes note of what the rows that are added next hold, in the first round: by column what is found in them, and
+    /// their levels by code. Other rounds need no such note.
     ///
     /// # Errors
-    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if distances overflow, or labels lack, are too many, or were
-    /// not there before; [`Error::Interrupted`].
+    /// [`Error::Shape`] if sizes disagree.
+    pub fn add_columns(
+        &mut self,
+        found: Vec<FoundColumn>,
+        texts: Vec<Option<Vec<String>>>,
+    ) -> Result<()> {
+        let d = self.question.n_features;
+        Error::check_len("A part", found.len(), d, "columns")?;
+        Error::check_len("A part", texts.len(), d, "columns")?;
+        let Gathered::Sample { columns, .. } = &mut self.body else { return Ok(()) };
+        if columns.is_empty() {
+            *columns = found;
+        } else {
+            columns.iter_mut().zip(found).for_each(|(own, other)| own.merge(other));
+        }
+        self.level_hashes = texts.iter().map(|levels| hashes_of(levels.as_ref())).collect();
+        self.texts = texts;
+        Ok(())
+    }
+
+    /// Adds rows of a part, in its order; each has a cell with a value. `weights`: positive; none: 1 each. `labels`: where
+    /// the question wants them.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if distances overflow, columns hold other things than the
+    /// question says, or labels lack, are too many, or were not there before; [`Error::Interrupted`].
     pub fn add(
         &mut self,
         table: &Table<'_>,
@@ -287,13 +359,20 @@ impl Gathering {
         if let Some(weights) = weights {
             Error::check_len("sample_weight", weights.len(), n, "rows")?;
         }
+        let n_levels = |f: usize| self.level_hashes.get(f).and_then(Option::as_ref).map(Vec::len);
+        if let Some(f) = (0..table.n_features()).find(|&f| table.n_levels(f) != n_levels(f)) {
+            return Err(Error::Value(format!(
+                "Column {f} (counting from 0) does not hold the levels that the question says."
+            )));
+        }
         let labels = labels.filter(|_| self.question.labels != LabelRule::None);
         let codes = self.codes(labels, n)?;
         let codes = codes.as_deref();
         let rows = self.parts.entry(part).or_default();
         let first = rows.n;
         rows.n += n as u64;
-        rows.checksum = rows.checksum.wrapping_add(checksum(table, weights, labels));
+        let checksum = checksum(table, weights, labels, &self.level_hashes);
+        rows.checksum = rows.checksum.wrapping_add(checksum);
         let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
         let cells = |row: usize| -> Vec<f64> {
             (0..table.n_features()).map(|f| table.column(f).get(row) + 0.0).collect()
@@ -303,7 +382,12 @@ impl Gathering {
             None => vec![],
         };
         match (&self.question.ask, &mut self.body) {
-            (Ask::Sample { size }, Gathered::Sample(drawn)) => {
+            (Ask::Sample { size }, Gathered::Sample { drawn, columns }) => {
+                let columns = columns.iter_mut().zip(&self.texts).enumerate();
+                parallel::map(columns, |(feature, (found, levels))| {
+                    add_cells(found, table.column(feature), levels.as_deref(), (part, first));
+                });
+                let of_levels: Vec<bool> = self.texts.iter().map(Option::is_some).collect();
                 for row in 0..n {
                     let place = (part, first + row as u64);
                     let hash = draw(place.0, place.1);
@@ -311,7 +395,11 @@ impl Gathering {
                     if is_full && drawn.peek().is_some_and(|top| top.key() <= (hash, place)) {
                         continue;
                     }
-                    drawn.push(Drawn(SampledRow { hash, place, cells: cells(row) }));
+                    let mut cells = cells(row);
+                    // Their codes are those of these rows alone.
+                    let levels = cells.iter_mut().zip(&of_levels).filter(|(_, levels)| **levels);
+                    levels.for_each(|(cell, _)| *cell = f64::NAN);
+                    drawn.push(Drawn(SampledRow { hash, place, cells }));
                     if is_full {
                         drawn.pop();
                     }
@@ -333,18 +421,21 @@ impl Gathering {
                     found.insert(place, cells);
                 });
             }
-            (
-                Ask::Moments { shift, mean, power },
-                Gathered::Moments { weight: total, sums, largest },
-            ) => {
-                (0..n).for_each(|row| total.add_one(0, 0, weight(row)));
-                let columns = sums.iter_mut().zip(largest).enumerate();
-                parallel::map(columns, |(feature, (sum, largest))| {
+            (Ask::Moments { shift, mean, power }, Gathered::Moments { sums, largest, levels }) => {
+                let columns = sums.iter_mut().zip(largest).zip(levels).enumerate();
+                parallel::map(columns, |(feature, ((sums, largest), levels))| {
                     let column = table.column(feature);
-                    for row in 0..n {
-                        let x = column.get(row) - shift[feature];
+                    let observed =
+                        (0..n).map(|row| (row, column.get(row))).filter(|(_, x)| !x.is_nan());
+                    if let Some(levels) = levels {
+                        observed.for_each(|(row, x)| levels.add_one(0, x as usize, weight(row)));
+                        return;
+                    }
+                    for (row, x) in observed {
+                        let x = x - shift[feature];
                         *largest = largest.max(x.abs());
-                        sum.add_one(0, 0, weight(row) * (x - mean[feature]).powi(*power));
+                        let sum = weight(row) * (x - mean[feature]).powi(*power);
+                        sums.add(0, &[sum, weight(row)]);
                     }
                 });
             }
@@ -388,20 +479,20 @@ impl Gathering {
     /// The answer of all rows that were added.
     pub fn finish(self) -> Answer {
         let body = match self.body {
-            Gathered::Sample(drawn) => {
+            Gathered::Sample { drawn, columns } => {
                 let size = match self.question.ask {
                     Ask::Sample { size } => size,
                     _ => 0,
                 };
                 let rows = drawn.into_sorted_vec().into_iter().map(|drawn| drawn.0).collect();
-                Body::Sample { size, rows, classes: self.classes }
+                Body::Sample { size, rows, columns, classes: self.classes }
             }
             Gathered::Rows(rows) => Body::Rows(rows),
-            Gathered::Moments { weight, sums, largest } => {
-                let all: Vec<ExactSums> =
-                    std::iter::once(weight).chain(sums).map(ExactRows::finish).collect();
-                let pieces: Vec<_> = all.iter().map(|sum| (sum, 0..1)).collect();
-                Body::Moments { sums: ExactSums::gather(&pieces), largest }
+            Gathered::Moments { sums, largest, levels } => {
+                let all: Vec<ExactSums> = sums.into_iter().map(ExactRows::finish).collect();
+                let pieces: Vec<_> = all.iter().map(|sums| (sums, 0..2)).collect();
+                let sums = ExactSums::gather(&pieces);
+                Body::Moments { sums, largest, levels: finish_columns(levels) }
             }
             Gathered::Means(sums) => Body::Means(Box::new(sums.finish())),
             Gathered::Grow { fills, opened, .. } => {
@@ -418,9 +509,43 @@ impl Gathering {
                 minimum: leaves.minimum,
                 misfit: leaves.misfit,
                 moments: leaves.moments.into_iter().map(ExactRows::finish).collect(),
+                observed: finish_columns(leaves.observed),
+                levels: finish_columns(leaves.levels),
             })),
         };
         Answer { id: self.question.id, parts: self.parts, body }
+    }
+}
+
+fn finish_columns(columns: Vec<Option<ExactRows>>) -> Vec<Option<ExactSums>> {
+    columns.into_iter().map(|sums| sums.map(ExactRows::finish)).collect()
+}
+
+/// Maps numbers to bins; none for levels, whose codes are their bins.
+fn binner(bins: &ColumnBins) -> Option<Binner> {
+    (!bins.form.is_levels).then(|| Binner::new(&bins.ends))
+}
+
+/// Takes note of the cells of a column of fitted rows, the first of which is at `place`; `levels`: by code.
+fn add_cells(
+    found: &mut FoundColumn,
+    column: &Column<'_>,
+    levels: Option<&[String]>,
+    (part, first): (u64, u64),
+) {
+    let mut is_known = [false; MISSING_LEVEL as usize + 1];
+    for row in 0..column.len() {
+        let x = column.get(row);
+        match levels {
+            _ if x.is_nan() => found.gaps += 1,
+            None => found.add_number((part, first + row as u64), x + 0.0),
+            Some(levels) => {
+                let code = x as usize;
+                if !std::mem::replace(&mut is_known[code], true) {
+                    levels.get(code).into_iter().for_each(|level| found.add_level(level));
+                }
+            }
+        }
     }
 }
 
@@ -430,8 +555,9 @@ fn costs(
     table: &Table<'_>,
     weights: Option<&[f64]>,
 ) -> Result<ExactLabelCosts> {
-    let Geometry { units, centers } = geometry;
-    exact_label_costs(table, units, centers, Metric::SquaredEuclidean, &[], weights)
+    let Geometry { units, centers, levels } = geometry;
+    let levels: Vec<Option<&[f64]>> = levels.iter().map(Option::as_deref).collect();
+    exact_label_costs(table, units, centers, Metric::SquaredEuclidean, &levels, weights)
 }
 
 /// Rows of a part and what is asked of them.
@@ -439,14 +565,14 @@ struct GrowPart<'a, 't> {
     ask: &'a GrowAsk,
     table: &'a Table<'t>,
     weights: Option<&'a [f64]>,
-    /// By row the node it comes to.
+    /// By row the leaf it comes to.
     leaves: &'a [i64],
 }
 
 impl GrowPart<'_, '_> {
     fn add(
         &self,
-        binners: &[Binner],
+        binners: &[Option<Binner>],
         fills: &mut [Vec<GatheredBins>],
         opened: &mut [GatheredBins],
     ) -> Result<()> {
@@ -493,11 +619,23 @@ impl GrowPart<'_, '_> {
         let n_added = starts[added.len()];
         let mut regrets = vec![];
         if n_added > 0 {
-            let columns = cells.iter().map(|cells| ArrayView1::from(&cells[..n_added]).into());
+            let codes: Vec<Vec<u8>> = (0..table.n_features())
+                .map(|feature| match table.n_levels(feature) {
+                    Some(_) => cells[feature][..n_added].iter().map(code_of).collect(),
+                    None => vec![],
+                })
+                .collect();
+            let columns = cells.iter().zip(&codes).enumerate().map(|(feature, (cells, codes))| {
+                match table.n_levels(feature) {
+                    Some(n_levels) => Column::levels(ArrayView1::from(codes), n_levels),
+                    None => Ok(ArrayView1::from(&cells[..n_added]).into()),
+                }
+            });
+            let columns = columns.collect::<Result<Vec<_>>>()?;
             let own = weights.map(|weights| {
                 rows[..n_added].iter().map(|&row| weights[row as usize]).collect::<Vec<f64>>()
             });
-            let table = Table::new(columns.collect())?;
+            let table = Table::new(columns)?;
             regrets = costs(&ask.geometry, &table, own.as_deref())?.regrets;
         }
         let regret = |row: usize| regrets.get(row * k..(row + 1) * k);
@@ -507,10 +645,20 @@ impl GrowPart<'_, '_> {
         parallel::map(columns, |(node, feature, bins)| {
             let rows = range(node);
             let cells = &cells[feature][rows.clone()];
+            let asked_bins = &ask.columns[feature];
+            let missing = asked_bins.ends.len(); // the last bin, if any cell is missing
+            let Some(binner) = &binners[feature] else {
+                for (row, &x) in rows.zip(cells) {
+                    bins.add(if x.is_nan() { missing } else { x as usize }, x, regret(row));
+                }
+                return;
+            };
             let mut codes = vec![0; cells.len()];
-            binners[feature].assign(cells, &mut codes);
+            binner.assign(cells, &mut codes);
+            let has_missing = asked_bins.form.has_missing;
             for ((row, &x), &code) in rows.zip(cells).zip(&codes) {
-                bins.add(code.into(), x, regret(row));
+                let bin = if has_missing && x.is_nan() { missing } else { code.into() };
+                bins.add(bin, x, regret(row));
             }
         });
         let mut others = opened;
@@ -538,6 +686,11 @@ impl GrowPart<'_, '_> {
         });
         Ok(())
     }
+}
+
+/// The code of a cell of levels.
+fn code_of(x: &f64) -> u8 {
+    if x.is_nan() { MISSING_LEVEL } else { *x as u8 }
 }
 
 /// Which of the ranges of a column, ascending, a cell lies in.
@@ -575,12 +728,29 @@ fn add_leaves(
     };
     let all: Vec<u32> = (0..n as u32).collect();
     let d = table.n_features();
-    parallel::map(sums.moments.iter_mut().enumerate(), |(feature, moments)| {
+    let columns = sums.moments.iter_mut().zip(&mut sums.observed).zip(&mut sums.levels);
+    parallel::map(columns.enumerate(), |(feature, ((moments, observed), levels))| {
         let cells = cells_of(table, feature, &all);
+        let group = |row: usize| groups[row] as usize;
+        if let Some(levels) = levels {
+            for (row, &x) in cells.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+                levels.add_one(group(row), x as usize, weight(row));
+            }
+            return;
+        }
         let scale = ask.geometry.units.scale[feature];
+        let point = |row: usize| ask.points[group(row) * d + feature];
+        if let Some(observed) = observed {
+            for (row, x) in cells.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+                let difference = (x - point(row)) / scale;
+                let weighted = weight(row) * difference;
+                moments.add(group(row), &[weighted, weighted * difference]);
+                observed.add_one(group(row), 0, weight(row));
+            }
+            return;
+        }
         moments.add_pairs(&groups, |row| {
-            let point = ask.points[groups[row] as usize * d + feature];
-            let difference = (cells[row] - point) / scale;
+            let difference = (cells[row] - point(row)) / scale;
             let weighted = weight(row) * difference;
             [weighted, weighted * difference]
         });

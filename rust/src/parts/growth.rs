@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::bytes::{Reader, Writer};
+use super::columns::PartColumn;
 use super::gathering::{from_ordered_bits, ordered_bits};
 use super::question::Open;
 use super::routing::{TestNode, read_test, tree_of, write_test};
@@ -21,9 +22,8 @@ use crate::criterion::sums::AdditiveNode;
 use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, OwnGroups};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
-use crate::grow::{LEAF_TIE, Limits, test_of};
+use crate::grow::{LEAF_TIE, Limits, test_of, with_all_sides};
 use crate::parallel;
-use crate::partition::others_go_left;
 use crate::search::choose_cut;
 use crate::tree::Test;
 
@@ -114,7 +114,10 @@ pub(crate) struct Growth {
     pub nodes: Vec<PartNode>,
     limits: Limits,
     criterion: LabelCost<'static>,
-    n_features: usize,
+    /// By column what its bins hold.
+    forms: Vec<ColumnForm>,
+    /// By column its number of levels; 0 for numbers.
+    n_levels: Vec<usize>,
     k: usize,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
@@ -142,9 +145,20 @@ pub(crate) enum Step {
 
 impl Growth {
     /// A tree of one leaf, nothing known of it.
-    pub fn new(n_features: usize, k: usize, limits: Limits, most_values: u64) -> Result<Self> {
+    pub fn new(columns: &[PartColumn], k: usize, limits: Limits, most_values: u64) -> Result<Self> {
         let criterion = LabelCost::new(&[], 0, k, limits.min_samples_leaf)?;
-        Ok(Growth { nodes: vec![], limits, criterion, n_features, k, most_values })
+        let forms = columns.iter().map(PartColumn::form).collect();
+        let n_levels = columns.iter().map(|column| column.n_levels().unwrap_or(0)).collect();
+        Ok(Growth { nodes: vec![], limits, criterion, forms, n_levels, k, most_values })
+    }
+
+    /// Number of labels.
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    fn n_features(&self) -> usize {
+        self.forms.len()
     }
 
     /// The question about the root.
@@ -216,7 +230,7 @@ impl Growth {
         for &(small, with_sums) in &asked.fills {
             let Some(parent) = self.nodes[small].parent.filter(|_| with_sums) else { continue };
             let Some(left) = self.nodes[parent].left else { continue };
-            let of_parent = self.nodes[parent].bins(self.n_features, self.k)?;
+            let of_parent = self.nodes[parent].bins(self.n_features(), self.k)?;
             let Some(of_parent) = of_parent else { continue };
             self.nodes[parent].bins = vec![];
             let large = left + left + 1 - small;
@@ -247,7 +261,8 @@ impl Growth {
                 continue;
             };
             let Some(bins) = opened.get(&feature) else { continue };
-            columns[feature] = bound(&self.criterion, node, feature, bins, self.k).0;
+            let form = self.forms[feature];
+            columns[feature] = bound(&self.criterion, node, feature, bins, form).0;
         }
         Ok(())
     }
@@ -265,9 +280,9 @@ impl Growth {
 
     /// Bounds a node's cuts by its rows in bins.
     fn judge(&mut self, id: usize, columns: Vec<Bins>) {
-        let (criterion, k, node) = (&self.criterion, self.k, &self.nodes[id].node);
+        let (criterion, forms, node) = (&self.criterion, &self.forms, &self.nodes[id].node);
         let bounds = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
-            bound(criterion, node, feature, bins, k).0
+            bound(criterion, node, feature, bins, forms[feature]).0
         });
         let upper = bounds.iter().map(|column| column.upper).fold(f64::NEG_INFINITY, f64::max);
         let has_cut = upper > criterion.scale(node).floor;
@@ -289,7 +304,7 @@ impl Growth {
             _ => return Ok(()),
         };
         let filled = match is_new {
-            true => self.nodes[open.node].bins(self.n_features, k)?,
+            true => self.nodes[open.node].bins(self.n_features(), k)?,
             false => None,
         };
         let State::Judged { opened, .. } = &mut self.nodes[open.node].state else { return Ok(()) };
@@ -316,7 +331,7 @@ impl Growth {
     /// Which bins of a judged node must be opened before its cut is known, with their rows; decides the cut if none.
     fn open(&mut self, id: usize) -> Result<Vec<(u64, Open)>> {
         let (criterion, k) = (&self.criterion, self.k);
-        let Some(filled) = self.nodes[id].bins(self.n_features, k)? else { return Ok(vec![]) };
+        let Some(filled) = self.nodes[id].bins(self.n_features(), k)? else { return Ok(vec![]) };
         let PartNode { node, state: State::Judged { columns, opened }, .. } = &self.nodes[id]
         else {
             return Ok(vec![]);
@@ -331,7 +346,7 @@ impl Growth {
                 continue;
             }
             let bins = bins(feature);
-            let (_, inside) = bound(criterion, node, feature, bins, k);
+            let (_, inside) = bound(criterion, node, feature, bins, self.forms[feature]);
             for (bin, &bound) in inside.iter().enumerate() {
                 if bound > f64::NEG_INFINITY && bound >= floor {
                     let (low, high) = (bins.low[bin], bins.high[bin]);
@@ -347,16 +362,18 @@ impl Growth {
             .filter(|&f| columns[f].edge > f64::NEG_INFINITY && columns[f].edge >= floor)
             .collect();
         let scores: Vec<f64> = features.iter().map(|&f| columns[f].edge).collect();
-        let groups: Vec<OwnGroups> = features.iter().map(|&f| own_groups(bins(f), k)).collect();
+        let groups: Vec<OwnGroups> =
+            features.iter().map(|&f| own_groups(bins(f), k, self.forms[f])).collect();
         let found =
             choose_cut(criterion, node, &features, &scores, 1, |i| Cow::Borrowed(&groups[i]))?;
         let state = match found {
             None => State::Closed,
             Some(best) => {
                 let bins = bins(best.feature);
+                let form = self.forms[best.feature];
                 let is_left = |&bin: &usize| {
-                    bins.count[bin] > 0
-                        && best.cut.side(bins.low[bin], bins.high[bin]) == Some(true)
+                    let (low, high) = ends_of(bins, bin, form);
+                    bins.count[bin] > 0 && best.cut.side(low, high) == Some(true)
                 };
                 let left_bins: Vec<usize> = (0..bins.count.len()).filter(is_left).collect();
                 let mut left = ExactSums::new(k);
@@ -367,10 +384,15 @@ impl Growth {
                 }
                 let n_left: u64 = left_bins.iter().map(|&bin| bins.count[bin]).sum();
                 let n_right = self.nodes[id].n - n_left;
+                let n_rows = [n_left, n_right].map(|n| n as usize);
+                let n_levels = self.n_levels[best.feature];
+                let cut = with_all_sides(best.cut, n_rows, n_levels, |code| {
+                    bins.count.get(code).is_some_and(|&count| count > 0)
+                });
                 State::Cut(PartCut {
-                    test: test_of(best.feature, best.cut),
-                    missing_left: others_go_left(n_left as usize, n_right as usize),
-                    beside: beside(&best.cut),
+                    test: test_of(best.feature, cut),
+                    missing_left: cut.missing_left == Some(true),
+                    beside: beside(&cut),
                     score: best.score,
                     left,
                     n_left,
@@ -583,7 +605,7 @@ impl Growth {
     /// # Errors
     /// [`Error::Value`] if the bytes are no such tree.
     pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
-        let (d, k) = (self.n_features, self.k);
+        let (d, k) = (self.n_features(), self.k);
         let n_nodes = reader.len(41)?;
         for id in 0..n_nodes {
             let (depth, n) = (reader.index()?, reader.u64()?);
@@ -627,12 +649,12 @@ impl Growth {
     }
 
     fn set_opened(&mut self, id: usize, feature: usize, bins: Bins) -> Option<()> {
-        let (criterion, k) = (&self.criterion, self.k);
         let PartNode { node, state: State::Judged { columns, opened }, .. } = &mut self.nodes[id]
         else {
             return None;
         };
-        *columns.get_mut(feature)? = bound(criterion, node, feature, &bins, k).0;
+        let form = *self.forms.get(feature)?;
+        *columns.get_mut(feature)? = bound(&self.criterion, node, feature, &bins, form).0;
         opened.insert(feature, bins);
         Some(())
     }
@@ -646,21 +668,44 @@ fn beside(cut: &Cut) -> [f64; 2] {
     }
 }
 
+/// The least and the largest cell of a bin; NaN of missing cells.
+fn ends_of(bins: &Bins, bin: usize, form: ColumnForm) -> (f64, f64) {
+    match form.has_missing && bin + 1 == bins.count.len() {
+        true => (f64::NAN, f64::NAN),
+        false => (bins.low[bin], bins.high[bin]),
+    }
+}
+
 /// The bins as the criterion reads them.
-fn own_groups(bins: &Bins, k: usize) -> OwnGroups {
+fn own_groups(bins: &Bins, k: usize, form: ColumnForm) -> OwnGroups {
     let n = bins.count.len();
     let none = ExactSums::new(k);
+    // Of values the sums up to each bin are read; of levels and missing cells those of the bins.
+    let n_unread = match form {
+        ColumnForm { is_levels: true, .. } => 0,
+        ColumnForm { has_missing: true, .. } => n.saturating_sub(1),
+        _ => n,
+    };
+    let read = |sums: &ExactSums, place: usize| match place < n_unread * k {
+        true => 0.0,
+        false => sums.rounded(place),
+    };
+    let rounded = match &bins.sums {
+        Some(sums) => (0..n * k).map(|place| read(sums, place)).collect(),
+        None => vec![0.0; n * k],
+    };
     let exact = bins.sums.as_ref().map(|sums| {
         let mut sums = ExactSums::gather(&[(&none, 0..k), (sums, 0..n * k)]);
         sums.accumulate(k);
         sums
     });
+    let (low, high) = (0..n).map(|bin| ends_of(bins, bin, form)).unzip();
     OwnGroups {
         count: bins.count.iter().map(|&count| count as u32).collect(),
-        sums: vec![0.0; n * k], // the exact ones are read
-        low: bins.low.clone(),
-        high: bins.high.clone(),
-        form: ColumnForm::default(),
+        sums: rounded,
+        low,
+        high,
+        form,
         exact,
     }
 }
@@ -671,9 +716,9 @@ fn bound(
     node: &AdditiveNode,
     feature: usize,
     bins: &Bins,
-    k: usize,
+    form: ColumnForm,
 ) -> (ColumnBound, Vec<f64>) {
-    let groups = own_groups(bins, k);
+    let groups = own_groups(bins, bins.width, form);
     let mut inside = vec![0.0; bins.count.len()];
     let edge = criterion.bounds(node, groups.view(feature), &mut inside);
     let upper = inside.iter().copied().fold(edge, f64::max);

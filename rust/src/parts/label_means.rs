@@ -8,6 +8,7 @@ use super::bytes::{Reader, Writer};
 use super::fit::{Base, PartsFit, Phase};
 use super::gathering::cells_of;
 use super::question::Geometry;
+use super::result::Sums;
 use crate::costs::{Units, is_good_guess};
 use crate::error::Result;
 use crate::exact::{ExactRows, ExactSums};
@@ -166,8 +167,8 @@ impl PartsFit {
         let (k, d) = (weight.len(), known.units.scale.len());
         let mut means = known.points.clone();
         let units = &known.units;
-        let (rest, spread, squares) =
-            self.settle(&weight, &sums.moments, &mut means, known.is_mean, units);
+        let groups = Sums { weight: &weight, moments: &sums.moments, observed: None };
+        let (rest, spread, squares) = self.settle(groups, &mut means, known.is_mean, units);
         let is_settled = known.is_mean || is_good_guess(&squares, &spread);
         let is_first = known.in_units.is_none();
         if is_first {
@@ -198,7 +199,7 @@ impl PartsFit {
             low.push((rest - (sum - back)) + (mean - back));
         }
         self.grow(Base {
-            geometry: Geometry { units: known.units, centers: in_units },
+            geometry: Geometry { units: known.units, centers: in_units, levels: vec![] },
             own: high,
             low,
             inertia: None,

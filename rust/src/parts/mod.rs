@@ -7,12 +7,16 @@
 //!
 //! | questions | what is known then |
 //! |---|---|
-//! | a sample of the rows, by their place | bins of the columns; whether parts stay the same |
+//! | a sample of the rows, by their place | what the columns hold: kinds, levels, missing cells; their bins; whether parts stay the same |
 //! | 1,001 rows at fixed places; without a reference 100,000 of all rows too | origins of the columns |
 //! | two sums of moments, if columns are standardised | units of the columns |
 //! | sums over the rows of each label, if rows bring labels; or over clusters, if those of a sample are not those of all rows | their centers |
 //! | bins of nodes, and smaller bins where a cut may hide, about twice the tree's depth | the tree |
 //! | sums over its leaves | labels, costs and means |
+//!
+//! Levels have the same codes in all parts from the second question on. Missing cells have a bin of their own, on either
+//! side of every cut, and add nothing to costs and means. The caller says what levels cost about centers, and finds
+//! clusters among a sample of the rows, between questions.
 //!
 //! **Bytes.** An answer takes d bins (k sums) numbers for each node that it fills, whatever the number of rows; a sum
 //! takes about 20 bytes. **Time** of a question: O(n d k) for the costs of the rows that it asks about.
@@ -21,19 +25,23 @@ mod answer;
 mod bytes;
 mod checkpoint;
 mod classes;
+mod columns;
 mod fit;
 mod gathering;
 mod growth;
 mod label_means;
 mod question;
+mod reference;
 mod result;
 mod routing;
 
 pub use answer::{Answer, PartRows};
 pub use classes::{BatchLabels, Classes, LabelRule};
-pub use fit::{FoundReference, PartsFit, PartsSettings, ReferenceRows, ReferenceRule, ScaleRule};
+pub use columns::{FoundColumn, PartColumn};
+pub use fit::{PartsFit, PartsSettings, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
 pub use label_means::MeansAsk;
-pub use question::{Ask, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+pub use question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+pub use reference::{FoundReference, ReferenceRows};
 pub use result::PartsResult;
 pub use routing::TestNode;

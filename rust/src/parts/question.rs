@@ -2,9 +2,11 @@
 
 use super::bytes::{Reader, Writer};
 use super::classes::LabelRule;
+use super::columns::{PartColumn, read_columns, write_columns};
 use super::label_means::MeansAsk;
 use super::routing::{TestNode, read_nodes, write_nodes};
 use crate::costs::Units;
+use crate::criterion::ColumnForm;
 use crate::error::Result;
 
 const KIND: u8 = b'q';
@@ -18,6 +20,8 @@ pub struct Question {
     pub n_features: usize,
     /// Names of the columns, in whatever form the caller knows them.
     pub names: Vec<u8>,
+    /// What the columns hold; empty in the first question.
+    pub columns: Vec<PartColumn>,
     /// What is wanted of the rows' labels.
     pub labels: LabelRule,
     /// What is asked.
@@ -61,8 +65,10 @@ pub enum Ask {
 pub struct Geometry {
     /// Origins and units of the columns.
     pub units: Units,
-    /// k x d, row-major, in units.
+    /// k x d, row-major, in units; not read for columns of levels.
     pub centers: Vec<f64>,
+    /// By column of levels what each costs each label (k x number of levels); none for numbers. Empty: all are numbers.
+    pub levels: Vec<Option<Vec<f64>>>,
 }
 
 impl Geometry {
@@ -72,13 +78,34 @@ impl Geometry {
     }
 }
 
+/// The bins of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnBins {
+    /// Inclusive upper ends of the bins of values, the last one open above; of levels their codes.
+    pub ends: Vec<f64>,
+    /// What the bins hold; that of missing cells comes last.
+    pub form: ColumnForm,
+}
+
+impl ColumnBins {
+    /// Number of bins.
+    pub fn len(&self) -> usize {
+        self.ends.len() + usize::from(self.form.has_missing)
+    }
+
+    /// Whether there are no bins: of a column of levels without any.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// Sums over nodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrowAsk {
     /// How rows are compared.
     pub geometry: Geometry,
-    /// By column the inclusive upper ends of its bins.
-    pub ends: Vec<Vec<f64>>,
+    /// The bins of each column.
+    pub columns: Vec<ColumnBins>,
     /// The tree.
     pub nodes: Vec<TestNode>,
     /// Nodes whose rows are put into bins; whether they are added up, or only counted.
@@ -131,19 +158,35 @@ pub struct LeavesAsk {
     pub points: Vec<f64>,
 }
 
-fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
+pub(super) fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
     writer.numbers(&geometry.units.shift);
     writer.numbers(&geometry.units.scale);
     writer.f64s(&geometry.centers);
+    writer.len(geometry.levels.len());
+    for costs in &geometry.levels {
+        writer.u8(costs.is_some().into());
+        writer.f64s(costs.as_deref().unwrap_or(&[]));
+    }
 }
 
-fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
+pub(super) fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
     let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
     let centers = reader.f64s()?;
     if centers.is_empty() || centers.len() % d != 0 {
         return Err(reader.broken());
     }
-    Ok(Geometry { units, centers })
+    let mut levels = vec![];
+    for _ in 0..reader.len(9)? {
+        let (is_levels, costs) = (reader.flag()?, reader.f64s()?);
+        if costs.len() % (centers.len() / d) != 0 {
+            return Err(reader.broken());
+        }
+        levels.push(is_levels.then_some(costs));
+    }
+    if !levels.is_empty() && levels.len() != d {
+        return Err(reader.broken());
+    }
+    Ok(Geometry { units, centers, levels })
 }
 
 impl Question {
@@ -154,6 +197,7 @@ impl Question {
         writer.u64(self.id.1);
         writer.len(self.n_features);
         writer.bytes(&self.names);
+        write_columns(&mut writer, &self.columns);
         self.labels.write(&mut writer);
         match &self.ask {
             Ask::Sample { size } => {
@@ -183,7 +227,10 @@ impl Question {
             Ask::Grow(ask) => {
                 writer.u8(3);
                 write_geometry(&mut writer, &ask.geometry);
-                ask.ends.iter().for_each(|ends| writer.f64s(ends));
+                for bins in &ask.columns {
+                    writer.f64s(&bins.ends);
+                    writer.u8(u8::from(bins.form.is_levels) + 2 * u8::from(bins.form.has_missing));
+                }
                 write_nodes(&mut writer, &ask.nodes);
                 writer.len(ask.fills.len());
                 for &(node, with_sums) in &ask.fills {
@@ -229,6 +276,7 @@ impl Question {
             return Err(reader.broken());
         }
         let names = reader.bytes()?.to_vec();
+        let columns = read_columns(&mut reader, d)?;
         let labels = LabelRule::read(&mut reader)?;
         let n_classes = match &labels {
             LabelRule::Of(classes) => Some(classes.len()),
@@ -280,20 +328,22 @@ impl Question {
             _ => return Err(reader.broken()),
         };
         reader.end()?;
-        Ok(Question { id, n_features: d, names, labels, ask })
+        Ok(Question { id, n_features: d, names, columns, labels, ask })
     }
 }
 
 fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let geometry = read_geometry(reader, d)?;
     let ascending = |ends: &[f64]| ends.windows(2).all(|pair| pair[0] < pair[1]);
-    let mut ends = vec![];
+    let mut columns = vec![];
     for _ in 0..d {
-        ends.push(reader.f64s()?);
-    }
-    let are_ends = |ends: &Vec<f64>| !ends.is_empty() && ends.len() <= 256 && ascending(ends);
-    if !ends.iter().all(are_ends) {
-        return Err(reader.broken());
+        let (ends, form) = (reader.f64s()?, reader.u8()?);
+        let form = ColumnForm { is_levels: form & 1 == 1, has_missing: form & 2 == 2 };
+        let are_ends = ends.len() <= 256 && ascending(&ends);
+        if !are_ends || (ends.is_empty() && !form.is_levels) {
+            return Err(reader.broken());
+        }
+        columns.push(ColumnBins { ends, form });
     }
     let nodes = read_nodes(reader, d)?;
     let n = reader.len(9)?;
@@ -316,5 +366,5 @@ fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     if !all.all(|node| nodes.get(node).is_some_and(TestNode::is_leaf)) {
         return Err(reader.broken());
     }
-    Ok(GrowAsk { geometry, ends, nodes, fills, opens })
+    Ok(GrowAsk { geometry, columns, nodes, fills, opens })
 }

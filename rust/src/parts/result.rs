@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::answer::LeafSums;
+use super::columns::{PartColumn, numbers_of};
 use super::fit::{Base, PartsFit, Phase};
 use super::growth::{Growth, Replayed};
 use super::routing::TestNode;
@@ -44,7 +45,7 @@ pub struct PartsResult {
     pub misfit: f64,
     /// What the centers of a sample cost, where they have moved since.
     pub cost_of_sample: Option<f64>,
-    /// k x d, row-major: the centers in the columns' own units.
+    /// The centers in the columns' own units: as [`ReferenceRule::Centers`](super::ReferenceRule::Centers).
     pub centers: Vec<f64>,
     /// Units of the columns.
     pub units: Units,
@@ -52,6 +53,8 @@ pub struct PartsResult {
     pub leaves: Vec<usize>,
     /// As for [`crate::costs::group_means`].
     pub means: GroupMeans,
+    /// By column of levels the weight of each in each group: n_groups x number of levels.
+    pub levels: Vec<Option<Vec<f64>>>,
 }
 
 /// Groups of leaves and points near their rows.
@@ -60,16 +63,27 @@ pub(super) struct Groups {
     pub of_node: Vec<usize>,
     /// By group one of its leaves.
     pub leaves: Vec<usize>,
+    /// n_groups x d, row-major.
     pub points: Vec<f64>,
     pub is_mean: bool,
+}
+
+/// What rows of groups add up to about a point of each.
+#[derive(Clone, Copy)]
+pub(super) struct Sums<'a> {
+    /// Of each group.
+    pub weight: &'a [f64],
+    /// As [`LeafSums::moments`].
+    pub moments: &'a [ExactSums],
+    /// As [`GroupMeans::observed`].
+    pub observed: Option<&'a [f64]>,
 }
 
 impl PartsFit {
     /// [`Moments::settle`] of groups of rows.
     pub(super) fn settle(
         &self,
-        weight: &[f64],
-        moments: &[ExactSums],
+        Sums { weight, moments, observed }: Sums<'_>,
         means: &mut [f64],
         is_mean: bool,
         units: &Units,
@@ -79,17 +93,40 @@ impl PartsFit {
         };
         let columns: Vec<_> = moments.iter().map(rounded).collect();
         let n_samples = self.n_rows() as usize;
-        let moments = Moments { weight, observed: None, columns: &columns, n_samples };
+        let moments = Moments { weight, observed, columns: &columns, n_samples };
         moments.settle(means, is_mean, &units.scale)
+    }
+
+    /// n_groups x d: the weight of the observed cells; none if no cell is missing.
+    pub(super) fn observed(&self, weight: &[f64], sums: &LeafSums) -> Option<Vec<f64>> {
+        if !self.columns.iter().any(|column| column.has_gaps) {
+            return None;
+        }
+        let of_group = |(group, &weight): (usize, &f64)| -> Vec<f64> {
+            let columns = self.columns.iter().zip(&sums.observed).zip(&sums.levels);
+            let of_column = |((column, observed), levels): ((&PartColumn, _), _)| {
+                let observed: &Option<ExactSums> = observed;
+                let levels: &Option<ExactSums> = levels;
+                match (observed, levels, column.n_levels()) {
+                    (Some(observed), ..) => observed.rounded(group),
+                    (_, Some(levels), Some(n)) if column.has_gaps => {
+                        levels.combined(&(group * n..(group + 1) * n).collect::<Vec<_>>(), &[])
+                    }
+                    _ => weight,
+                }
+            };
+            columns.map(of_column).collect()
+        };
+        Some(weight.iter().enumerate().flat_map(of_group).collect())
     }
 
     /// The leaves, or the clusters if there are too many leaves, and their centers.
     pub(super) fn groups(&self, growth: &Growth, tree: &Replayed, centers: &[f64]) -> Groups {
-        let (d, n) = (self.settings.n_features, tree.nodes.len());
+        let (width, n) = (centers.len() / growth.k(), tree.nodes.len());
         let ids: Vec<usize> = (0..n).filter(|&id| tree.left[id] == 0).collect();
         let label = |id: usize| best_label(&growth.nodes[tree.nodes[id]].node.totals);
         let mut of_node = vec![0; n];
-        let leaves: Vec<usize> = if ids.len() * d <= MAX_MEANS {
+        let leaves: Vec<usize> = if ids.len() * width <= MAX_MEANS {
             ids.iter().enumerate().for_each(|(group, &id)| of_node[id] = group);
             ids
         } else {
@@ -103,7 +140,9 @@ impl PartsFit {
             }
             first.into_values().collect()
         };
-        let points = leaves.iter().flat_map(|&id| centers[label(id) * d..][..d].to_vec()).collect();
+        let center = |&id: &usize| centers[label(id) * width..][..width].to_vec();
+        let points: Vec<f64> = leaves.iter().flat_map(center).collect();
+        let points = numbers_of(&points, &self.columns);
         Groups { of_node, leaves, points, is_mean: false }
     }
 
@@ -127,15 +166,19 @@ impl PartsFit {
         let weight: Vec<f64> =
             (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
         let mut means = groups.points.clone();
+        let observed = self.observed(&weight, sums);
+        let of_groups =
+            Sums { weight: &weight, moments: &sums.moments, observed: observed.as_deref() };
         let (rest, spread, squares) =
-            self.settle(&weight, &sums.moments, &mut means, groups.is_mean, &base.geometry.units);
+            self.settle(of_groups, &mut means, groups.is_mean, &base.geometry.units);
         if !groups.is_mean && !is_good_guess(&squares, &spread) {
             let groups = Groups { points: means, is_mean: true, ..groups };
             return Ok(Phase::Leaves { base, growth, tree, groups });
         }
         let minimum = sums.minimum.rounded(0);
         check_distances(minimum, &spread)?;
-        let means = GroupMeans { weight, means, rest, spread, observed: None };
+        let means = GroupMeans { weight, means, rest, spread, observed };
+        let levels = sums.levels.iter().map(|sums| sums.as_ref().map(ExactSums::all_rounded));
         // Sums of inner nodes are those of their leaves; children come after their parents.
         let mut places: Vec<Vec<usize>> = vec![vec![]; n_nodes];
         let mut label_weight = vec![0.0; n_nodes * k];
@@ -157,7 +200,10 @@ impl PartsFit {
         let beside =
             |end: usize| ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.beside[end])).collect();
         let result = PartsResult {
-            tests: TestArrays::of(tests.iter().map(|node| (&node.test, children(node)))),
+            tests: TestArrays {
+                missing_go_to_left: Some(tests.iter().map(|node| node.missing_left).collect()),
+                ..TestArrays::of(tests.iter().map(|node| (&node.test, children(node))))
+            },
             beside: [beside(0), beside(1)],
             n_samples: ids().map(|id| node(id).n).collect(),
             weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
@@ -174,6 +220,7 @@ impl PartsFit {
             units: base.geometry.units,
             leaves: groups.leaves,
             means,
+            levels: levels.collect(),
         };
         Ok(Phase::Done(Box::new(result)))
     }

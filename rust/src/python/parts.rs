@@ -19,8 +19,8 @@ use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::parts::{
-    Answer, BatchLabels, Classes, FoundReference, Gathering, LabelRule, PartsFit, PartsResult,
-    PartsSettings, Question, ReferenceRule, ScaleRule,
+    Answer, BatchLabels, Classes, FoundColumn, FoundReference, Gathering, LabelRule, PartColumn,
+    PartsFit, PartsResult, PartsSettings, Question, ReferenceRule, ScaleRule,
 };
 
 /// What a fit asks of every part of the rows.
@@ -67,6 +67,13 @@ impl PyQuestion {
         PyBytes::new(py, &self.0.names)
     }
 
+    /// What the columns hold, empty in the first question: kind, levels by code (None: numbers), and whether a cell of
+    /// any row is missing.
+    #[getter]
+    fn columns(&self) -> Vec<Held> {
+        held(&self.0.columns)
+    }
+
     /// An answer without rows.
     ///
     /// # Errors
@@ -74,6 +81,34 @@ impl PyQuestion {
     fn gather(&self) -> PyResult<PyGathering> {
         Ok(PyGathering(Some(Gathering::new(self.0.clone())?)))
     }
+}
+
+/// Kind of a column, its levels by code (None: numbers), and whether a cell of any row is missing.
+type Held = (String, Option<Vec<String>>, bool);
+
+fn held(columns: &[PartColumn]) -> Vec<Held> {
+    let column =
+        |column: &PartColumn| (column.kind.clone(), column.levels.clone(), column.has_missing);
+    columns.iter().map(column).collect()
+}
+
+/// What some rows hold in a column: its kind; the number of missing cells, and whether all are; its levels by code, none
+/// for numbers; and the order of levels that its type declares, if any.
+type FoundInRows = (String, u64, bool, Option<Vec<String>>, Option<Vec<String>>);
+
+/// By kind the least part that has the column as such, and kinds in parts without a value; its levels, the orders that
+/// types declare, whether some declare none; and the number of missing cells.
+type FoundInAll = (Vec<(String, u64)>, Vec<String>, Vec<String>, Vec<Vec<String>>, bool, u64);
+
+/// By column of levels a matrix or vector of numbers; None for numbers.
+type OfLevels<'py> = Vec<Option<PyReadonlyArray2<'py, f64>>>;
+
+fn of_levels(levels: &OfLevels<'_>) -> PyResult<Vec<Option<Vec<f64>>>> {
+    let column = |costs: &Option<PyReadonlyArray2<'_, f64>>| match costs {
+        Some(costs) => Ok(Some(slice2(costs)?.to_vec())),
+        None => Ok(None),
+    };
+    levels.iter().map(column).collect()
 }
 
 /// Names of classes: whole numbers or words.
@@ -104,8 +139,31 @@ impl PyGathering {
         Ok(())
     }
 
-    /// Adds rows of a part (n x d, numbers without gaps) with their weights, positive; None: 1 each. `labels`: the distinct
-    /// labels, ascending, and by row its place among them, where the question wants labels.
+    /// Takes note of what rows of a part hold by column, those of them that are not added too; then they are added.
+    ///
+    /// # Errors
+    /// `ValueError` if sizes disagree.
+    fn add_columns(&mut self, part: u64, found: Vec<FoundInRows>) -> PyResult<()> {
+        let (mut columns, mut texts) = (vec![], vec![]);
+        for (kind, n_missing, is_empty, levels, declared) in found {
+            let mut column = FoundColumn { n_missing, ..FoundColumn::default() };
+            if is_empty {
+                column.empty_kinds.insert(kind);
+            } else {
+                column.kinds.insert(kind, part);
+                column.is_unordered = levels.is_some() && declared.is_none();
+                column.levels.extend(levels.iter().flatten().cloned());
+                column.declared.extend(declared);
+            }
+            columns.push(column);
+            texts.push(levels);
+        }
+        self.0.as_mut().ok_or_else(finished)?.add_columns(columns, texts)?;
+        Ok(())
+    }
+
+    /// Adds rows of a part (n x d, each with a value in some column) with their weights, positive; None: 1 each. `labels`:
+    /// the distinct labels, ascending, and by row its place among them, where the question wants labels.
     ///
     /// # Errors
     /// `ValueError` if sizes disagree, distances overflow, or labels lack, are too many, or were not there before;
@@ -179,8 +237,9 @@ pub struct PyPartsFit(PartsFit);
 
 #[pymethods]
 impl PyPartsFit {
-    /// `names`: anything, for the questions. `centers`: k x d, in the columns' own units; None: those of labels that the
-    /// rows bring if `with_labels`, else `n_clusters` at most are found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `max_leaves` 0: one for
+    /// `names`: anything, for the questions. `centers`: in the columns' own units, a coordinate for each column of numbers
+    /// and each level of the others; None: those of labels that the rows bring if `with_labels`, else `n_clusters` at most
+    /// are found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `max_leaves` 0: one for
     /// each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the
     /// rounds, never the tree.
     #[new]
@@ -200,7 +259,10 @@ impl PyPartsFit {
         bins: Option<(usize, u64)>,
     ) -> PyResult<Self> {
         let reference = match &centers {
-            Some(centers) => ReferenceRule::Centers(slice2(centers)?.to_vec()),
+            Some(centers) => ReferenceRule::Centers {
+                k: centers.as_array().nrows(),
+                points: slice2(centers)?.to_vec(),
+            },
             None if with_labels => ReferenceRule::Labels,
             None => ReferenceRule::Sample { n_clusters },
         };
@@ -273,33 +335,101 @@ impl PyPartsFit {
         PyBytes::new(py, &self.0.settings().names)
     }
 
-    /// Rows among which clusters must be found before there is a question: origins and units of the columns, the rows
-    /// with their weights in the last column, and whether these are all rows. None: no clusters are wanted.
+    /// What the columns hold: as `PartsQuestion.columns`.
+    #[getter]
+    fn columns(&self) -> Vec<Held> {
+        held(self.0.columns())
+    }
+
+    /// What was found in the columns, where `set_columns` must say what they hold before there is a question; else None.
+    fn found_columns(&self) -> Option<Vec<FoundInAll>> {
+        let column = |found: &FoundColumn| {
+            (
+                found.kinds.clone().into_iter().collect(),
+                found.empty_kinds.iter().cloned().collect(),
+                found.levels.iter().cloned().collect(),
+                found.declared.iter().cloned().collect(),
+                found.is_unordered,
+                found.n_missing,
+            )
+        };
+        self.0.found_columns().map(|columns| columns.iter().map(column).collect())
+    }
+
+    /// Takes what the columns hold: kind, and levels by code (None: numbers).
+    ///
+    /// # Errors
+    /// `ValueError` if sizes disagree, or this is not wanted.
+    fn set_columns(&mut self, columns: Vec<(String, Option<Vec<String>>)>) -> PyResult<()> {
+        let found = self.0.found_columns().unwrap_or_default().to_vec();
+        let column = |((kind, levels), found): ((String, Option<Vec<String>>), FoundColumn)| {
+            let (has_missing, has_gaps) = (found.n_missing > 0, found.gaps > 0);
+            let (is_constant, first) = (found.is_constant(), found.first.map(|(_, cell)| cell));
+            PartColumn { kind, levels, has_missing, has_gaps, is_constant, first }
+        };
+        Ok(self.0.set_columns(columns.into_iter().zip(found).map(column).collect())?)
+    }
+
+    /// What clusters are made of before there is a question: origins and units of the columns (columns of levels have the
+    /// unit 1 where units are standard deviations); by column of levels the weight of each, where they are (else empty);
+    /// the rows with their weights in the last column, none if centers were given; and whether these are all rows. None:
+    /// no clusters are wanted.
     #[expect(clippy::type_complexity, reason = "a tuple for Python")]
     fn wanted_rows(
         &self,
         py: Python<'_>,
-    ) -> PyResult<Option<(Floats, Floats, Py<PyArray2<f64>>, bool)>> {
+    ) -> PyResult<Option<(Floats, Floats, Vec<Option<Floats>>, Py<PyArray2<f64>>, bool)>> {
         let Some(wanted) = self.0.wanted() else { return Ok(None) };
         let width = wanted.units.shift.len() + 1;
         let rows = matrix(py, wanted.rows, width)?.unbind();
         let (shift, scale) = (array(py, wanted.units.shift), array(py, wanted.units.scale));
-        Ok(Some((shift, scale, rows, wanted.are_all)))
+        let levels = wanted.levels.into_iter();
+        let levels = levels.map(|weights| weights.map(|weights| array(py, weights))).collect();
+        Ok(Some((shift, scale, levels, rows, wanted.are_all)))
     }
 
-    /// Takes centers of the clusters that were found: k x d in units and in the columns' own. `inertia`: what they
-    /// cost, where all rows were there.
+    /// Takes the units of the columns and the centers of the clusters: in units (k x d, any for levels), what levels cost
+    /// (by column k x number of levels; empty without levels), and in the columns' own units. `inertia`: what they cost,
+    /// where all rows were there.
     ///
     /// # Errors
     /// `ValueError` if sizes disagree, or no clusters are wanted.
     fn set_reference(
         &mut self,
+        scale: PyReadonlyArray1<'_, f64>,
         in_units: PyReadonlyArray2<'_, f64>,
+        levels: OfLevels<'_>,
         own: PyReadonlyArray2<'_, f64>,
         inertia: Option<f64>,
     ) -> PyResult<()> {
         let (in_units, own) = (slice2(&in_units)?.to_vec(), slice2(&own)?.to_vec());
-        Ok(self.0.set_reference(FoundReference { in_units, own, inertia })?)
+        let (scale, levels) = (slice(&scale)?.to_vec(), of_levels(&levels)?);
+        Ok(self.0.set_reference(FoundReference { scale, in_units, levels, own, inertia })?)
+    }
+
+    /// Centers that have moved, in the columns' own units, with origins and units of the columns, where `set_costs` must
+    /// say what levels cost before there is a question; else None.
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn moved_centers(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<Option<(Py<PyArray2<f64>>, Floats, Floats)>> {
+        let Some((own, units)) = self.0.moved_centers() else { return Ok(None) };
+        let own = matrix(py, own.to_vec(), self.n_coordinates())?.unbind();
+        Ok(Some((own, array(py, units.shift.clone()), array(py, units.scale.clone()))))
+    }
+
+    /// Takes moved centers in units, and what levels cost: as `set_reference`.
+    ///
+    /// # Errors
+    /// `ValueError` if sizes disagree, or this is not wanted.
+    fn set_costs(
+        &mut self,
+        in_units: PyReadonlyArray2<'_, f64>,
+        levels: OfLevels<'_>,
+    ) -> PyResult<()> {
+        let (in_units, levels) = (slice2(&in_units)?.to_vec(), of_levels(&levels)?);
+        Ok(self.0.set_costs(in_units, levels)?)
     }
 
     /// Takes the answer of all parts.
@@ -336,9 +466,20 @@ impl PyPartsFit {
 
     /// The fitted tree; None before the last answer.
     fn result(&self, py: Python<'_>) -> PyResult<Option<Py<PartsTree>>> {
-        self.0.result().map(|result| PartsTree::new(py, result.clone())).transpose()
+        let tree = |result: &PartsResult| PartsTree::new(py, result.clone(), self.n_coordinates());
+        self.0.result().map(tree).transpose()
     }
 }
+
+impl PyPartsFit {
+    /// Number of coordinates of a center.
+    fn n_coordinates(&self) -> usize {
+        self.0.columns().iter().map(PartColumn::width).sum()
+    }
+}
+
+/// Weight, means, rest, spread and observed weights of groups.
+type Means = (Floats, Py<PyArray2<f64>>, Py<PyArray2<f64>>, Floats, Option<Py<PyArray2<f64>>>);
 
 /// A tree fitted in parts. Arrays have an entry per node where nothing else is said.
 #[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
@@ -369,18 +510,20 @@ pub struct PartsTree {
     misfit: f64,
     /// What the centers of a sample cost, where they have moved since.
     cost_of_sample: Option<f64>,
-    /// Shape (k, d): the centers in the columns' own units.
+    /// Shape (k, coordinates): the centers in the columns' own units.
     centers: Py<PyArray2<f64>>,
     /// Shape (d,): units of the columns.
     scale: Floats,
     /// Shape (n_groups,): the leaf of each group of `means`, or one of its leaves.
     leaves: Integers,
-    /// Weight, means, what rounding left of them and spreads of the groups: as of `group_means`.
-    means: (Floats, Py<PyArray2<f64>>, Py<PyArray2<f64>>, Floats),
+    /// Weight, means, what rounding left of them, spreads and observed weights of the groups: as of `group_means`.
+    means: Means,
+    /// By column of levels the weight of each in each group, of shape (n_groups, n_levels); None for numbers.
+    levels: Vec<Option<Py<PyArray2<f64>>>>,
 }
 
 impl PartsTree {
-    fn new(py: Python<'_>, result: PartsResult) -> PyResult<Py<Self>> {
+    fn new(py: Python<'_>, result: PartsResult, n_coordinates: usize) -> PyResult<Py<Self>> {
         let (tests, _) = PyTestArrays::new(py, result.tests);
         let k = result.label_rows.len();
         let d = result.units.scale.len();
@@ -389,6 +532,12 @@ impl PartsTree {
         };
         let [below, above] = result.beside;
         let means = result.means;
+        let n_groups = means.weight.len();
+        let of_groups = |weights: Option<Vec<f64>>| -> PyResult<Option<Py<PyArray2<f64>>>> {
+            let Some(weights) = weights else { return Ok(None) };
+            let n_levels = weights.len() / n_groups;
+            Ok(Some(matrix(py, weights, n_levels)?.unbind()))
+        };
         let tree = PartsTree {
             below: array(py, below),
             above: array(py, above),
@@ -403,7 +552,7 @@ impl PartsTree {
             reference_spread: array(py, result.reference_spread),
             misfit: result.misfit,
             cost_of_sample: result.cost_of_sample,
-            centers: matrix(py, result.centers, d)?.unbind(),
+            centers: matrix(py, result.centers, n_coordinates)?.unbind(),
             scale: array(py, result.units.scale),
             leaves: integers(py, result.leaves),
             means: (
@@ -411,7 +560,13 @@ impl PartsTree {
                 matrix(py, means.means, d)?.unbind(),
                 matrix(py, means.rest, d)?.unbind(),
                 array(py, means.spread),
+                means
+                    .observed
+                    .map(|observed| matrix(py, observed, d))
+                    .transpose()?
+                    .map(Bound::unbind),
             ),
+            levels: result.levels.into_iter().map(of_groups).collect::<PyResult<_>>()?,
         };
         Py::new(py, (tree, tests))
     }
