@@ -469,10 +469,10 @@ impl<'a, 't> Growth<'a, 't> {
         let nodes = &self.grown.nodes;
         // Features that are not centered leave rounding where all rows of a node are equal.
         let is_sparse = matches!(self.rows, Rows::Sparse(_));
-        let least = if is_sparse { 16.0 * f64::EPSILON } else { f64::NEG_INFINITY };
         let cost = |(node, stock): (&GrownNode, &f64)| {
             let cost = node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
-            if cost <= least * node.sums[DIAGONAL] { 0.0 } else { cost }
+            let is_rounding = is_sparse && cost <= 16.0 * f64::EPSILON * node.sums[DIAGONAL];
+            if is_rounding { 0.0 } else { cost }
         };
         FittedKauri {
             nodes: self.grown.fitted_nodes(|node| node.sums[WEIGHT]),
