@@ -111,6 +111,8 @@ def check_numbers_of_levels(columns: Mapping[Any, LevelNames]) -> None:
 _N_SAMPLED = 1000
 _MOST = 0.9
 
+_DIGITS_ALONE = r"^\d+$"
+
 
 def form_of_numbers(levels: LevelNames) -> NumberForm | None:
     """Return how nearly all texts of a column are written as numbers (€110.5M, 88+2, 159lbs).
@@ -119,11 +121,13 @@ def form_of_numbers(levels: LevelNames) -> NumberForm | None:
     them.
     """
     sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
+    if sample.str.contains(_DIGITS_ALONE).all():
+        return None  # as below, without reading them
     shares = {}
     for form in ("point", "comma"):
         text = plain(sample, form == "comma")
         found = text.filter(read_numbers(text).numbers.is_not_null())
-        is_code = found.str.contains(r"^\d+$").all()
+        is_code = found.str.contains(_DIGITS_ALONE).all()
         shares[form] = 0.0 if is_code else len(found) / len(sample)
     best = max(shares, key=shares.__getitem__)  # the first of equals: the point
     return best if shares[best] >= _MOST else None

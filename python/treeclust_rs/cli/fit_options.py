@@ -402,9 +402,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_stream(
         work,
-        "for tables larger than memory, with --method exkmc --base-tree none and columns of "
-        "numbers without gaps: read them batch by batch, some dozens of times; with --reference or "
-        "up to 100,000 rows, the model is the same, of more rows k-means sees a sample",
+        "for tables larger than memory, with --method exkmc --base-tree none: read them batch by "
+        "batch, some dozens of times, columns of text files as numbers; up to 100,000 rows, or "
+        "with --reference, the model is the same, of more rows k-means sees a sample",
     )
 
 

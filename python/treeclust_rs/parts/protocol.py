@@ -51,6 +51,7 @@ from ..tree import ClusterTree, GrownTree, tests_of
 from .columns import (
     FoundInAll,
     FoundInRows,
+    check_columns,
     columns_alone,
     columns_of_all,
     levels_of,
@@ -66,6 +67,16 @@ _NO_LIMIT = 1 << 62
 _MAX_GAIN = 0.01
 
 _IN_MEMORY = "Fit in memory, by the estimator's own fit"
+
+
+def _check_read(check: Callable[[Any], None], found: Any, what: str) -> None:
+    """Raise ValueError if a check of what was read fails: the bytes are not `what` they should."""
+    try:
+        check(found)
+    except ValueError as error:
+        raise ValueError(
+            f"These bytes are not {what} of this version of treeclust_rs, or not all of it."
+        ) from error
 
 
 def _read_names(data: bytes) -> tuple[list[str] | None, str]:
@@ -95,6 +106,7 @@ class Question:
         self._core = core
         self._names, self._estimator = _read_names(core.names)
         columns = core.columns
+        _check_read(check_columns, columns, "a question")
         self._fitted = FittedColumns([kind for kind, _, _ in columns], levels_of(columns))
         self._may_be_empty = all(has_missing for _, _, has_missing in columns)
 
@@ -594,6 +606,7 @@ class Fit:
             If `data` is not a checkpoint, or that of other parameters.
         """
         core = _engine.PartsFit.from_bytes(data)
+        _check_read(check_columns, core.columns, "a checkpoint of a fit")
         names = _read_names(core.names)[0]
         fit = cls(model, feature_names=names, n_features=core.n_features, labels=core.with_labels)
         if fit._core.id != core.id:

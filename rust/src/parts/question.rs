@@ -327,6 +327,9 @@ impl Question {
             5 => Ask::Means(MeansAsk::read(&mut reader, d, n_classes.unwrap_or(0))?),
             _ => return Err(reader.broken()),
         };
+        if columns.is_empty() != matches!(ask, Ask::Sample { .. }) {
+            return Err(reader.broken());
+        }
         reader.end()?;
         Ok(Question { id, n_features: d, names, columns, labels, ask })
     }

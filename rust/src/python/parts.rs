@@ -19,8 +19,8 @@ use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::parts::{
-    Answer, BatchLabels, Classes, FoundColumn, FoundReference, Gathering, LabelRule, PartColumn,
-    PartsFit, PartsResult, PartsSettings, Question, ReferenceRule, ScaleRule,
+    Answer, Ask, BatchLabels, Classes, FoundColumn, FoundReference, Gathering, LabelRule,
+    PartColumn, PartsFit, PartsResult, PartsSettings, Question, ReferenceRule, ScaleRule,
 };
 
 /// What a fit asks of every part of the rows.
@@ -52,7 +52,7 @@ impl PyQuestion {
     /// Whether the fit has asked nothing before.
     #[getter]
     fn is_first(&self) -> bool {
-        self.0.id.1 == 0
+        matches!(self.0.ask, Ask::Sample { .. })
     }
 
     /// Whether rows must bring labels.
