@@ -374,6 +374,8 @@ class PartsQuestion:
     @property
     def is_first(self) -> bool: ...
     @property
+    def is_about_ranks(self) -> bool: ...
+    @property
     def wants_labels(self) -> bool: ...
     @property
     def names(self) -> bytes: ...
@@ -420,8 +422,9 @@ class PartsFit:
         n_features: int,
         n_clusters: int,
         centers: _Floats | None,
-        scale: _Floats | None,
+        scale: _Floats | str,
         *,
+        manhattan: bool,
         with_labels: bool,
         max_leaves: int,
         max_depth: int | None,
@@ -504,7 +507,9 @@ class PartsTree(_FittedNodes):
     @property
     def leaves(self) -> _Ints: ...
     @property
-    def means(self) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None]: ...
+    def means(self) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None] | None: ...
+    @property
+    def medians(self) -> tuple[_Floats, float] | None: ...
     @property
     def levels(self) -> list[_Floats | None]: ...
 

@@ -535,8 +535,10 @@ def test_fits_of_mixed_tables_are_those_of_the_whole_table(suffix: str, folder: 
         (["--method", "exkmc"], "--stream goes with --method exkmc --base-tree none: add these."),
         (["--method", "kauri"], "--stream goes with --method exkmc --base-tree none: add these."),
         ([*FIT, "--cuts", "interval"], "--cuts interval: cuts are thresholds."),
-        ([*FIT, "--criterion", "kmedians"], "--criterion kmedians: the criterion is kmeans."),
-        ([*FIT, "--scale", "robust"], "--scale robust: add --scale standard, or units by --unit."),
+        (
+            [*FIT, "--criterion", "kmedians", "--reference", "c"],
+            "--stream takes --reference with --criterion kmeans alone: leave one of them out.",
+        ),
         ([*FIT, "--numbers", "x"], "--stream does not go with --numbers, which looks at all"),
         ([*FIT, "--levels", "x"], "--stream does not go with --levels, which looks at all"),
     ],

@@ -191,8 +191,10 @@ def _quartiles(column: FloatArray, weight: FloatArray | None) -> FloatArray:
     quarters = np.array([0.25, 0.75])
     with np.errstate(over="ignore", invalid="ignore"):
         if weight is None:
-            found = np.quantile(column, quarters, method="averaged_inverted_cdf")
-            return np.asarray(found)
+            ranks = quarters * len(column)
+            places = np.array([np.ceil(ranks) - 1.0, np.floor(ranks)]).astype(np.intp)
+            below, above = np.partition(column, np.unique(places))[places]
+            return np.asarray(above - (above - below) * 0.5)
         order = np.argsort(column, kind="stable")
         column, summed = column[order], np.cumsum(weight[order] / weight.max())
         slack = _SAME_WEIGHT * summed[-1]

@@ -121,7 +121,7 @@ def own_medians(data: WeightedRows[Any], labels: npt.NDArray[Any], k: int) -> Fl
     rows = data.rows
     is_sparse = isinstance(rows, SparseTable)
     matrix = rows.matrix() if is_sparse else Units.own(rows.n_features).matrix(rows)
-    return cluster_medians(matrix, labels, k, data.weight)
+    return cluster_medians(matrix, labels, k, data.weight) + 0.0  # no negative zeros
 
 
 def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
@@ -234,6 +234,9 @@ def _table_cost_about(
     def of_column(feature: int) -> float:
         sizes = points.costs(data, labels, feature)
         with np.errstate(over="ignore"):
+            if criterion == "kmedians":  # as a fit in parts, where rows have no order
+                sizes = sizes if weight is None else weight * sizes
+                return float(sums_by_group(sizes[:, None], np.zeros(len(sizes)), 1, 1)[0, 0])
             return weighted_sum(sizes, weight)
 
     return float(sum(map_in_order(of_column, range(data.rows.n_features), data.threads.n_jobs)))

@@ -54,13 +54,13 @@ def _check_stream(arguments: argparse.Namespace) -> None:
     """Raise UserError for options that a fit batch by batch does not take."""
     if (arguments.method, arguments.base_tree) != ("exkmc", "none"):
         raise UserError("--stream goes with --method exkmc --base-tree none: add these.")
-    for option, value, without in (
-        ("--criterion", "kmedians", "the criterion is kmeans"),
-        ("--cuts", "interval", "cuts are thresholds"),
-        ("--scale", "robust", "add --scale standard, or units by --unit"),
-    ):
+    for option, value, without in (("--cuts", "interval", "cuts are thresholds"),):
         if value_of(arguments, option) == value:
             raise UserError(f"--stream does not go with {option} {value}: {without}.")
+    if arguments.reference is not None and value_of(arguments, "--criterion") == "kmedians":
+        raise UserError(
+            "--stream takes --reference with --criterion kmeans alone: leave one of them out."
+        )
     for option in ("--numbers", "--levels"):
         if value_of(arguments, option):
             raise UserError(

@@ -324,13 +324,14 @@ class Fit:
     Parameters
     ----------
     model : ExKMC
-        With ``base_tree=None``, ``cuts="threshold"`` and ``criterion="kmeans"``. `reference`:
-        centers, as an array (n_clusters x n_features) or a fitted estimator with
-        ``cluster_centers_``; a row belongs to the nearest. None: k-means (scikit-learn's, ten
-        starts) of up to 100,000 rows, one of each of as many runs of rows, finds them; of more rows
-        than that they then move to the means of their clusters, up to three times. `scale` may be
-        None, "standard", or units of the columns. Where columns hold text or booleans, centers have
-        a coordinate for each level, as in `fit`.
+        With ``base_tree=None`` and ``cuts="threshold"``. `reference`: centers, as an array
+        (n_clusters x n_features) or a fitted estimator with ``cluster_centers_``; a row belongs to
+        the nearest. None: k-means (scikit-learn's, ten starts) of up to 100,000 rows, one of each
+        of as many runs of rows, finds them; of more rows than that they then move to the means of
+        their clusters, up to three times. With ``criterion="kmedians"`` k-medians finds them, and
+        they stay the medians of the rows drawn. Where columns hold text or booleans, centers have
+        a coordinate for each level, as in `fit`; ``"kmedians"`` and ``scale="robust"`` take
+        complete numbers.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
@@ -359,7 +360,8 @@ class Fit:
 
     Notes
     -----
-    Rounds: about twice the depth of the tree, and ten. An answer takes n_features x 256 x
+    Rounds: about twice the depth of the tree, and ten; up to four of these are for quartiles
+    (``scale="robust"``) and as many for medians. An answer takes n_features x 256 x
     n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
     number of rows; fewer bins are taken where that would be more than 20 MB.
 
@@ -382,6 +384,11 @@ class Fit:
             raise ValueError(
                 "The parts bring labels, and the model has a reference: give one of them."
             )
+        if labels and model.criterion == "kmedians":
+            raise ValueError(
+                'A fit in parts takes labels with criterion="kmeans" alone. With "kmedians" give '
+                "the medians of the labelled rows as the model's reference."
+            )
         given = None if feature_names is None else list(feature_names)
         d = _number_of_columns(centers, given, n_features)
         names = None if given is None else check_feature_names(given, d, None)
@@ -394,13 +401,14 @@ class Fit:
             limits.check(k, centers is None and model.n_clusters is None)
         most = limits.max_leaves
         asked = {"names": table.feature_names, "estimator": type(model).__name__}
-        scale = None if model.scale == "standard" else self._given_scale(model.scale)
+        scale = model.scale if isinstance(model.scale, str) else self._given_scale(model.scale)
         self._core = _engine.PartsFit(
             json.dumps(asked).encode(),
             d,
             k,
             centers,
             scale,
+            manhattan=model.criterion == "kmedians",
             with_labels=labels,
             max_leaves=0 if most is None else _NO_LIMIT if most == math.inf else int(most),
             max_depth=limits.max_depth,
@@ -462,10 +470,23 @@ class Fit:
                 "A fit in parts takes labels as a reference where columns are complete numbers. "
                 f"Drop or fill the others, or give centers. {_IN_MEMORY}."
             )
+        self._check_order_statistics(table)
         if self._centers is not None:
             read_centers(self._centers, table, _what_of(self._model.reference))
         self._core.set_columns(columns)
         self._table = table
+
+    def _check_order_statistics(self, table: Table) -> None:
+        """Raise ValueError if medians or quartiles are wanted of columns that have none."""
+        if table.levels is None and table.gaps is None:
+            return
+        for name, value in (("criterion", "kmedians"), ("scale", "robust")):
+            wanted = getattr(self._model, name)
+            if isinstance(wanted, str) and wanted == value:
+                raise ValueError(
+                    f'A fit in parts takes {name}="{value}" where columns are complete numbers. '
+                    f"Drop or fill the others. {_IN_MEMORY}."
+                )
 
     def _check_classes(self) -> None:
         """Raise ValueError if the labels of the parts do not suit the model's parameters."""
@@ -511,6 +532,7 @@ class Fit:
         reference = make_reference(
             data,
             ReferenceInput(),
+            criterion=model.criterion,
             n_clusters=model.n_clusters,
             random_state=model.random_state,
             estimator_name=type(model).__name__,
@@ -673,7 +695,7 @@ class Fit:
             model._lost_advice,
             stacklevel=2,
         )
-        means = self._leaf_means(found, tree)
+        means = None if found.means is None else self._leaf_means(found, tree)
         training = TrainingState(None, means, found.centers)
         model._set_tree(tree, False)
         model.scale_ = found.scale
@@ -684,6 +706,8 @@ class Fit:
         model._is_fitted_in_parts = True
         model._had_label_column = self._core.classes is not None
         model._set_training(training)
+        if found.medians is not None:
+            model.cluster_centers_, model.inertia_ = found.medians
         _warn_of_sample(found.cost_of_sample, found.minimum)
         if (tell := self._tell()) is not None:
             tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")
@@ -742,10 +766,8 @@ def _centers_of(model: Any) -> FloatArray | None:
         )
     model._validate_params()
     problems = [
-        (model.criterion != "kmeans", 'criterion="kmeans"'),
         (model.cuts != "threshold", 'cuts="threshold"'),
         (model.base_tree is not None, "base_tree=None"),
-        (isinstance(model.scale, str) and model.scale == "robust", 'scale="standard" or units'),
     ]
     wanted = [words for is_wrong, words in problems if is_wrong]
     if wanted:

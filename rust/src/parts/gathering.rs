@@ -9,7 +9,10 @@ use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, gap_widt
 use super::classes::{BatchLabels, Classes, LabelRule};
 use super::columns::{FoundColumn, PartColumn};
 use super::label_means::GatheredMeans;
-use super::question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+use super::quantiles::add_ranks;
+use super::question::{
+    Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RowGroups,
+};
 use super::routing::tree_of;
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
@@ -43,6 +46,7 @@ enum Gathered {
     Sample { drawn: BinaryHeap<Drawn>, columns: Vec<FoundColumn> },
     Rows(BTreeMap<u64, Vec<f64>>),
     Moments { sums: Vec<ExactRows>, largest: Vec<f64>, levels: Vec<Option<ExactRows>> },
+    Ranks { weighted: bool, opened: Vec<GatheredBins> },
     Means(Box<GatheredMeans>),
     Grow { binners: Vec<Option<Binner>>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
     Leaves(Box<GatheredLeaves>),
@@ -90,7 +94,7 @@ impl Ord for Drawn {
 }
 
 /// [`Bins`] on their way.
-struct GatheredBins {
+pub(super) struct GatheredBins {
     bins: Bins,
     sums: Option<ExactRows>,
     /// By value, in an order of bits that is that of the values: rows and sums.
@@ -106,9 +110,17 @@ impl GatheredBins {
         }
     }
 
+    /// Bins of an opened range.
+    fn of_open(open: &Open, width: usize) -> Self {
+        match &open.ends {
+            Some(ends) => GatheredBins::new(ends.len() + 1, true, false, width),
+            None => GatheredBins::new(0, true, true, width),
+        }
+    }
+
     /// Adds a row; none to a bin that there is not, which other rows than those of the first round have.
     #[inline]
-    fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
+    pub fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
         let Some(count) = self.bins.count.get_mut(bin) else { return };
         *count += 1;
         self.bins.low[bin] = self.bins.low[bin].min(x);
@@ -118,7 +130,7 @@ impl GatheredBins {
         }
     }
 
-    fn add_value(&mut self, x: f64, sums: &[f64]) {
+    pub fn add_value(&mut self, x: f64, sums: &[f64]) {
         let new = || (x, 0, ExactSums::new(sums.len()));
         let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
         *count += 1;
@@ -267,6 +279,10 @@ impl Gathering {
                 largest: vec![0.0; d],
                 levels: of_columns(1, PartColumn::n_levels),
             },
+            Ask::Ranks(ask) => Gathered::Ranks {
+                weighted: false,
+                opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, 1)).collect(),
+            },
             Ask::Means(ask) => {
                 Gathered::Means(Box::new(GatheredMeans::new(d, ask.points.len() / d)))
             }
@@ -277,14 +293,10 @@ impl Gathering {
                         |bins: &ColumnBins| GatheredBins::new(bins.len(), with_sums, false, k);
                     ask.columns.iter().map(column).collect()
                 };
-                let open = |ends: &Option<Vec<f64>>| match ends {
-                    Some(ends) => GatheredBins::new(ends.len() + 1, true, false, k),
-                    None => GatheredBins::new(0, true, true, k),
-                };
                 Gathered::Grow {
                     binners: ask.columns.iter().map(binner).collect(),
                     fills: ask.fills.iter().map(fill).collect(),
-                    opened: ask.opens.iter().map(|asked| open(&asked.ends)).collect(),
+                    opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, k)).collect(),
                 }
             }
             Ask::Leaves(ask) => {
@@ -302,7 +314,9 @@ impl Gathering {
             }
         };
         let nodes = match &question.ask {
-            Ask::Grow(GrowAsk { nodes, .. }) | Ask::Leaves(LeavesAsk { nodes, .. }) => nodes,
+            Ask::Grow(GrowAsk { nodes, .. })
+            | Ask::Ranks(RanksAsk { nodes, .. })
+            | Ask::Leaves(LeavesAsk { nodes, .. }) => nodes,
             _ => &vec![],
         };
         let tree = (!nodes.is_empty()).then(|| tree_of(nodes, d)).transpose()?;
@@ -442,6 +456,10 @@ impl Gathering {
             (Ask::Means(ask), Gathered::Means(sums)) => {
                 sums.add(ask, table, weights, codes.unwrap_or(&[]));
             }
+            (Ask::Ranks(ask), Gathered::Ranks { weighted, opened }) => {
+                *weighted |= weights.is_some();
+                add_ranks(ask, table, weights, &leaves, opened);
+            }
             (Ask::Grow(ask), Gathered::Grow { binners, fills, opened }) => {
                 GrowPart { ask, table, weights, leaves: &leaves }.add(binners, fills, opened)?;
             }
@@ -493,6 +511,9 @@ impl Gathering {
                 let pieces: Vec<_> = all.iter().map(|sums| (sums, 0..2)).collect();
                 let sums = ExactSums::gather(&pieces);
                 Body::Moments { sums, largest, levels: finish_columns(levels) }
+            }
+            Gathered::Ranks { weighted, opened } => {
+                Body::Ranks { weighted, opened: parallel::map(opened, GatheredBins::finish) }
             }
             Gathered::Means(sums) => Body::Means(Box::new(sums.finish())),
             Gathered::Grow { fills, opened, .. } => {
@@ -555,9 +576,9 @@ fn costs(
     table: &Table<'_>,
     weights: Option<&[f64]>,
 ) -> Result<ExactLabelCosts> {
-    let Geometry { units, centers, levels } = geometry;
+    let Geometry { units, centers, metric, levels } = geometry;
     let levels: Vec<Option<&[f64]>> = levels.iter().map(Option::as_deref).collect();
-    exact_label_costs(table, units, centers, Metric::SquaredEuclidean, &levels, weights)
+    exact_label_costs(table, units, centers, *metric, &levels, weights)
 }
 
 /// Rows of a part and what is asked of them.
@@ -694,7 +715,7 @@ fn code_of(x: &f64) -> u8 {
 }
 
 /// Which of the ranges of a column, ascending, a cell lies in.
-fn opened_at(run: &[Open], x: f64) -> Option<usize> {
+pub(super) fn opened_at(run: &[Open], x: f64) -> Option<usize> {
     let i = run.partition_point(|open| open.high < x);
     run.get(i).filter(|open| open.low <= x).map(|_| i)
 }
@@ -727,7 +748,7 @@ fn add_leaves(
         RowGroups::Nearest => nearest,
     };
     let all: Vec<u32> = (0..n as u32).collect();
-    let d = table.n_features();
+    let (d, metric) = (table.n_features(), ask.geometry.metric);
     let columns = sums.moments.iter_mut().zip(&mut sums.observed).zip(&mut sums.levels);
     parallel::map(columns.enumerate(), |(feature, ((moments, observed), levels))| {
         let cells = cells_of(table, feature, &all);
@@ -752,7 +773,10 @@ fn add_leaves(
         moments.add_pairs(&groups, |row| {
             let difference = (cells[row] - point(row)) / scale;
             let weighted = weight(row) * difference;
-            [weighted, weighted * difference]
+            match metric {
+                Metric::SquaredEuclidean => [weighted, weighted * difference],
+                Metric::Manhattan => [weighted.abs(), 0.0],
+            }
         });
     });
     Ok(())

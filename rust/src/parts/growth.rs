@@ -263,6 +263,11 @@ impl Growth {
             let Some(bins) = opened.get(&feature) else { continue };
             let form = self.forms[feature];
             columns[feature] = bound(&self.criterion, node, feature, bins, form).0;
+            // What is known closely may hold no cut at all.
+            if !self.has_cut(id) {
+                self.nodes[id].bins = vec![];
+                self.nodes[id].state = State::Closed;
+            }
         }
         Ok(())
     }
@@ -312,19 +317,7 @@ impl Growth {
             opened.insert(open.feature, columns.swap_remove(open.feature));
         }
         let Some(bins) = opened.get_mut(&open.feature) else { return Ok(()) };
-        let is_it = |&bin: &usize| bins.low[bin] == open.low && bins.high[bin] == open.high;
-        let Some(bin) = (0..bins.count.len()).find(is_it) else { return Ok(()) };
-        let (Some(sums), Some(inside)) = (&bins.sums, &smaller.sums) else { return Ok(()) };
-        let n = bins.count.len();
-        let sums = ExactSums::gather(&[
-            (sums, 0..bin * k),
-            (inside, 0..inside.len()),
-            (sums, (bin + 1) * k..n * k),
-        ]);
-        bins.sums = Some(sums);
-        bins.count.splice(bin..=bin, smaller.count);
-        bins.low.splice(bin..=bin, smaller.low);
-        bins.high.splice(bin..=bin, smaller.high);
+        bins.put(open, smaller);
         Ok(())
     }
 
@@ -435,6 +428,11 @@ impl Growth {
         }
     }
 
+    /// Whether a leaf may have a cut worth taking.
+    fn has_cut(&self, id: usize) -> bool {
+        self.most(id) > self.criterion.scale(&self.nodes[id].node).floor
+    }
+
     fn is_decided(&self, id: usize) -> bool {
         matches!(self.nodes[id].state, State::Cut(_) | State::Closed)
     }
@@ -470,16 +468,7 @@ impl Growth {
 
     /// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins.
     fn open_ranges(&self, mut ranges: Vec<(u64, Open)>) -> Vec<Open> {
-        let mut by_rows: Vec<usize> = (0..ranges.len()).collect();
-        by_rows.sort_by_key(|&i| ranges[i].0);
-        let mut left_over = MORE_VALUES * self.most_values;
-        for i in by_rows {
-            let (n, open) = &mut ranges[i];
-            if *n > self.most_values && *n > left_over {
-                open.ends = Some(smaller_ends(open.low, open.high));
-            }
-            left_over = left_over.saturating_sub(*n);
-        }
+        opened_by_rows(&mut ranges, self.most_values);
         ranges.into_iter().map(|(_, open)| open).collect()
     }
 
@@ -723,6 +712,22 @@ fn bound(
     let edge = criterion.bounds(node, groups.view(feature), &mut inside);
     let upper = inside.iter().copied().fold(edge, f64::max);
     (ColumnBound { edge, upper }, inside)
+}
+
+/// Chooses which ranges of so many rows are opened to values, and gives the others smaller bins.
+pub(super) fn opened_by_rows(ranges: &mut [(u64, Open)], most_values: u64) {
+    // A range with as many rows as it would have smaller bins takes no more bytes as values.
+    let few = most_values.min(SMALLER_BINS as u64);
+    let mut by_rows: Vec<usize> = (0..ranges.len()).collect();
+    by_rows.sort_by_key(|&i| ranges[i].0);
+    let mut left_over = MORE_VALUES * most_values;
+    for i in by_rows {
+        let (n, open) = &mut ranges[i];
+        if *n > few && *n > left_over {
+            open.ends = Some(smaller_ends(open.low, open.high));
+        }
+        left_over = left_over.saturating_sub(*n);
+    }
 }
 
 /// Ends of smaller bins between two cells: half of them at even distances, half at even numbers of doubles, so that

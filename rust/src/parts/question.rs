@@ -5,7 +5,7 @@ use super::classes::LabelRule;
 use super::columns::{PartColumn, read_columns, write_columns};
 use super::label_means::MeansAsk;
 use super::routing::{TestNode, read_nodes, write_nodes};
-use crate::costs::Units;
+use crate::costs::{Metric, Units};
 use crate::criterion::ColumnForm;
 use crate::error::Result;
 
@@ -52,6 +52,8 @@ pub enum Ask {
         /// 1 or 2.
         power: i32,
     },
+    /// Weights of groups of rows, by bins.
+    Ranks(RanksAsk),
     /// Sums over the rows of each label.
     Means(MeansAsk),
     /// Sums over nodes of a tree, by bins.
@@ -67,6 +69,8 @@ pub struct Geometry {
     pub units: Units,
     /// k x d, row-major, in units; not read for columns of levels.
     pub centers: Vec<f64>,
+    /// How far a row is from a center.
+    pub metric: Metric,
     /// By column of levels what each costs each label (k x number of levels); none for numbers. Empty: all are numbers.
     pub levels: Vec<Option<Vec<f64>>>,
 }
@@ -145,6 +149,17 @@ pub enum RowGroups {
     Nearest,
 }
 
+/// Weights of groups of rows in ranges of cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RanksAsk {
+    /// The tree.
+    pub nodes: Vec<TestNode>,
+    /// By node the group of its rows, any at inner nodes.
+    pub groups: Vec<usize>,
+    /// The ranges, of groups in the place of nodes.
+    pub opens: Vec<Open>,
+}
+
 /// Sums over leaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeavesAsk {
@@ -162,11 +177,20 @@ pub(super) fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
     writer.numbers(&geometry.units.shift);
     writer.numbers(&geometry.units.scale);
     writer.f64s(&geometry.centers);
+    write_metric(writer, geometry.metric);
     writer.len(geometry.levels.len());
     for costs in &geometry.levels {
         writer.u8(costs.is_some().into());
         writer.f64s(costs.as_deref().unwrap_or(&[]));
     }
+}
+
+pub(super) fn write_metric(writer: &mut Writer, metric: Metric) {
+    writer.u8((metric == Metric::Manhattan).into());
+}
+
+pub(super) fn read_metric(reader: &mut Reader<'_>) -> Result<Metric> {
+    Ok(if reader.flag()? { Metric::Manhattan } else { Metric::SquaredEuclidean })
 }
 
 pub(super) fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
@@ -175,6 +199,7 @@ pub(super) fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometr
     if centers.is_empty() || centers.len() % d != 0 {
         return Err(reader.broken());
     }
+    let metric = read_metric(reader)?;
     let mut levels = vec![];
     for _ in 0..reader.len(9)? {
         let (is_levels, costs) = (reader.flag()?, reader.f64s()?);
@@ -186,7 +211,7 @@ pub(super) fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometr
     if !levels.is_empty() && levels.len() != d {
         return Err(reader.broken());
     }
-    Ok(Geometry { units, centers, levels })
+    Ok(Geometry { units, centers, metric, levels })
 }
 
 impl Question {
@@ -237,15 +262,13 @@ impl Question {
                     writer.len(node);
                     writer.u8(with_sums.into());
                 }
-                writer.len(ask.opens.len());
-                for open in &ask.opens {
-                    writer.len(open.node);
-                    writer.len(open.feature);
-                    writer.f64(open.low);
-                    writer.f64(open.high);
-                    writer.u8(open.ends.is_some().into());
-                    writer.f64s(open.ends.as_deref().unwrap_or(&[]));
-                }
+                write_opens(&mut writer, &ask.opens);
+            }
+            Ask::Ranks(ask) => {
+                writer.u8(6);
+                write_nodes(&mut writer, &ask.nodes);
+                ask.groups.iter().for_each(|&group| writer.len(group));
+                write_opens(&mut writer, &ask.opens);
             }
             Ask::Leaves(ask) => {
                 writer.u8(4);
@@ -325,9 +348,18 @@ impl Question {
                 Ask::Leaves(LeavesAsk { geometry, nodes, groups, points })
             }
             5 => Ask::Means(MeansAsk::read(&mut reader, d, n_classes.unwrap_or(0))?),
+            6 => {
+                let nodes = read_nodes(&mut reader, d)?;
+                let groups = nodes.iter().map(|_| reader.index());
+                let groups = groups.collect::<Result<Vec<_>>>()?;
+                let opens = read_opens(&mut reader, d)?;
+                Ask::Ranks(RanksAsk { nodes, groups, opens })
+            }
             _ => return Err(reader.broken()),
         };
-        if columns.is_empty() != matches!(ask, Ask::Sample { .. }) {
+        // Only the first question is asked before it is known what columns hold.
+        let is_first = matches!(ask, Ask::Sample { .. });
+        if is_first != columns.is_empty() || is_first != (id.1 == 0) {
             return Err(reader.broken());
         }
         reader.end()?;
@@ -337,7 +369,6 @@ impl Question {
 
 fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let geometry = read_geometry(reader, d)?;
-    let ascending = |ends: &[f64]| ends.windows(2).all(|pair| pair[0] < pair[1]);
     let mut columns = vec![];
     for _ in 0..d {
         let (ends, form) = (reader.f64s()?, reader.u8()?);
@@ -352,6 +383,32 @@ fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let n = reader.len(9)?;
     let fills = (0..n).map(|_| Ok((reader.index()?, reader.flag()?)));
     let fills: Vec<(usize, bool)> = fills.collect::<Result<_>>()?;
+    let opens = read_opens(reader, d)?;
+    let mut all = fills.iter().map(|fill| fill.0).chain(opens.iter().map(|open| open.node));
+    if !all.all(|node| nodes.get(node).is_some_and(|node| node.left == 0)) {
+        return Err(reader.broken());
+    }
+    Ok(GrowAsk { geometry, columns, nodes, fills, opens })
+}
+
+/// Whether no end is as low as the one before.
+fn ascending(ends: &[f64]) -> bool {
+    ends.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+fn write_opens(writer: &mut Writer, opens: &[Open]) {
+    writer.len(opens.len());
+    for open in opens {
+        writer.len(open.node);
+        writer.len(open.feature);
+        writer.f64(open.low);
+        writer.f64(open.high);
+        writer.u8(open.ends.is_some().into());
+        writer.f64s(open.ends.as_deref().unwrap_or(&[]));
+    }
+}
+
+fn read_opens(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Open>> {
     let n = reader.len(41)?;
     let mut opens: Vec<Open> = vec![];
     for _ in 0..n {
@@ -365,9 +422,5 @@ fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
         }
         opens.push(Open { node, feature, low, high, ends });
     }
-    let mut all = fills.iter().map(|fill| fill.0).chain(opens.iter().map(|open| open.node));
-    if !all.all(|node| nodes.get(node).is_some_and(TestNode::is_leaf)) {
-        return Err(reader.broken());
-    }
-    Ok(GrowAsk { geometry, columns, nodes, fills, opens })
+    Ok(opens)
 }
