@@ -243,9 +243,9 @@ class FittedKauri(_FittedNodes):
     def objective(self) -> _Floats: ...
 
 def fit_kauri(
-    table: _Table,
+    rows: _Rows,
     *,
-    kernel: _Floats,
+    kernel: _Floats | _Sparse,
     levels: list[tuple[int, float, _Floats]] = ...,
     is_gram: bool,
     sample_weight: _Floats | None,

@@ -129,6 +129,27 @@ def robust_scale(table: Table, weight: FloatArray | None, deviation: FloatArray)
     return np.where((scale > 0) & np.isfinite(scale), scale, deviation)
 
 
+def sparse_robust_scale(
+    rows: SparseTable, weight: FloatArray | None, deviation: FloatArray
+) -> FloatArray:
+    """Return `robust_scale` of sparse columns, cells that are not stored being 0.
+
+    Both quartiles are 0 where fewer than a quarter of the cells are not. Of the other columns, at
+    most four times as many as a row has cells, one at a time is dense.
+    """
+    is_cell = rows.values != 0.0
+    weights = np.ones(rows.n_samples) if weight is None else weight / weight.max()
+    of_cells = np.repeat(weights, np.diff(rows.indptr)) * is_cell
+    stored = np.bincount(rows.indices, of_cells, minlength=rows.n_features)
+    scale = np.zeros(rows.n_features)
+    often = np.flatnonzero(stored >= (0.25 - _SAME_WEIGHT) * weights.sum())
+    columns = rows.matrix().tocsc()
+    for f in often.tolist():
+        first, third = _quartiles(columns[:, [f]].toarray().ravel(), weight)
+        scale[f] = third / _IQR_OF_NORMAL - first / _IQR_OF_NORMAL
+    return np.where((scale > 0) & np.isfinite(scale), scale, deviation)
+
+
 def _observed(
     table: Table, feature: int, weight: FloatArray | None
 ) -> tuple[npt.NDArray[Any], FloatArray | None]:

@@ -72,6 +72,19 @@ pub struct CutRows {
 }
 
 impl CutRows {
+    /// Returns the cut of sparse rows. `values`: the stored cells of the leaf's `n` rows, ascending.
+    pub(super) fn sparse_cut(&self, values: &[f64], n: usize) -> Cut {
+        let n_negative = values.partition_point(|&x| x < 0.0);
+        let n_zeros = n - values.len();
+        let cell = |place: usize| match place {
+            place if place < n_negative => values[place],
+            place if place < n_negative + n_zeros => 0.0,
+            place => values[place - n_zeros],
+        };
+        let end = self.places.end;
+        Cut::range(None, Gap { below: cell(end - 1), above: cell(end) }, None)
+    }
+
     /// Returns the cut. `order`: the leaf's rows in the order of the column, missing cells last.
     pub(super) fn cut(&self, column: &Column<'_>, order: &[u32]) -> Cut {
         let cell = |place: usize| column.get(order[place] as usize);
@@ -199,7 +212,7 @@ impl ColumnCuts {
     }
 
     /// Adds the weights of both sides. `order`: the leaf's rows in the order of the column.
-    fn with_weights(self, order: &[u32], weights: Weights<'_>) -> Self {
+    pub(super) fn with_weights(self, order: &[u32], weights: Weights<'_>) -> Self {
         let n = order.len() as u32;
         let weight = match weights.0 {
             None => {
@@ -256,6 +269,8 @@ pub struct LeftSums {
     of_places: Vec<f64>,
     /// Over the rows with a missing cell, if these go left in some set.
     missing: f64,
+    /// The places of rows that are not listed; [`LeftSums::of_places`] then has one entry more, for the sums after them.
+    apart: Range<usize>,
 }
 
 impl LeftSums {
@@ -273,6 +288,7 @@ impl LeftSums {
         }
         let (seen, missing) = order.split_at(order.len() - n_missing);
         self.missing = missing.iter().fold(0.0, |sum, &row| sum + value(row));
+        self.apart = 0..0;
         self.of_places.clear();
         memory::reserve(&mut self.of_places, seen.len() + 1, "the sums of a column");
         if has_levels {
@@ -288,6 +304,36 @@ impl LeftSums {
         self
     }
 
+    /// [`LeftSums::read`] of thresholds in an order that leaves out the rows at the places `apart`. `whole`: the sum over
+    /// all rows. Beyond those rows it is what the listed rows to the right leave of the whole.
+    pub fn read_around(
+        &mut self,
+        order: &[u32],
+        apart: &Range<usize>,
+        whole: f64,
+        value: impl Fn(u32) -> f64,
+    ) -> &Self {
+        self.missing = 0.0;
+        self.apart = apart.clone();
+        self.of_places.clear();
+        memory::reserve(&mut self.of_places, order.len() + 2, "the sums of a column");
+        let (before, after) = order.split_at(apart.start);
+        let mut sum = 0.0;
+        self.of_places.push(sum);
+        self.of_places.extend(before.iter().map(|&row| {
+            sum += value(row);
+            sum
+        }));
+        let first = self.of_places.len();
+        self.of_places.resize(first + after.len() + 1, whole);
+        let mut rest = 0.0;
+        for (place, &row) in self.of_places[first..].iter_mut().zip(after).rev() {
+            rest += value(row);
+            *place = whole - rest;
+        }
+        self
+    }
+
     /// Writes the sums of the cuts of a set over the contents of `sums`.
     pub fn write(&self, cuts: &ColumnCuts, sums: &mut Vec<f64>) {
         let n_missing = cuts.set.n_missing_left;
@@ -296,6 +342,13 @@ impl LeftSums {
         memory::reserve(sums, cuts.n_left.len(), "the cuts of a column");
         match cuts.set.form {
             SetForm::Missing => sums.extend(cuts.n_left.iter().map(|_| start)),
+            SetForm::Thresholds if !self.apart.is_empty() => {
+                let place = |&n_left: &u32| match n_left as usize {
+                    end if end <= self.apart.start => end,
+                    end => end - self.apart.len() + 1,
+                };
+                sums.extend(cuts.n_left.iter().map(|n_left| self.of_places[place(n_left)]));
+            }
             SetForm::Thresholds => {
                 let of_places = &self.of_places[..];
                 let ends = cuts.n_left.iter().map(|&n_left| n_left as usize - n_missing);
@@ -518,6 +571,7 @@ impl CutBuilder<'_> {
                 Ok((parallel::try_map(columns, of_column)?, vec![]))
             }
             Kernel::Gram { k, n } => self.gram_cuts(k, n, rows, position, columns),
+            Kernel::Sparse(_) => Err(super::fit::not_both_sparse()),
         }
     }
 

@@ -1,4 +1,5 @@
-//! The features of the rows: those of numbers as they are, those of levels by code.
+//! The features of the rows: those of numbers as they are, in all columns or in stored cells alone, those of levels by
+//! code.
 //!
 //! A row has one feature for each level of a column. With unit u and means m these are t_v = u e_v - m for level v, and 0
 //! where the cell is missing: the levels' coordinates, gaps filled with their means, about these means. A row has one
@@ -11,7 +12,8 @@
 use super::kernel::{Kernel, Weights, add_row, dot, norm};
 use crate::memory;
 use crate::parallel;
-use crate::table::{MAX_LEVELS, Table};
+use crate::rows::{CsrRows, Rows};
+use crate::table::MAX_LEVELS;
 
 /// Rows of a block of codes that one task writes.
 const ROWS_PER_TASK: usize = 4096;
@@ -38,11 +40,19 @@ struct Block<'a> {
     mean_norm: f64,
 }
 
+/// The features of numbers.
+#[derive(Debug, Clone, Copy)]
+enum Numbers<'a> {
+    /// n x `n_numbers`, row-major.
+    Dense(&'a [f64]),
+    /// Of the same shape; cells that are not stored are 0.
+    Sparse(&'a CsrRows<'a>),
+}
+
 /// The features of all rows.
 #[derive(Debug)]
 pub struct RowFeatures<'a> {
-    /// n x `n_numbers`, row-major.
-    numbers: &'a [f64],
+    numbers: Numbers<'a>,
     n_numbers: usize,
     blocks: Vec<Block<'a>>,
     /// n x blocks, row-major.
@@ -56,13 +66,14 @@ pub struct RowFeatures<'a> {
 impl<'a> RowFeatures<'a> {
     /// Returns the features of a kernel, none with a Gram matrix, and those of levels.
     pub(super) fn new(
-        table: &Table<'_>,
+        rows: Rows<'_, '_>,
         kernel: Kernel<'a>,
         levels: &'a [LevelFeatures<'a>],
     ) -> Self {
         let (numbers, n_numbers) = match kernel {
-            Kernel::Features { z, rank } => (z, rank),
-            Kernel::Gram { .. } => (&[][..], 0),
+            Kernel::Features { z, rank } => (Numbers::Dense(z), rank),
+            Kernel::Sparse(z) => (Numbers::Sparse(z), z.n_columns()),
+            Kernel::Gram { .. } => (Numbers::Dense(&[]), 0),
         };
         let mut blocks = Vec::with_capacity(levels.len());
         let (mut own, mut means) = (vec![0.0; n_numbers], vec![0.0; n_numbers]);
@@ -82,8 +93,10 @@ impl<'a> RowFeatures<'a> {
             means.extend(level.means.iter().chain(&[0.0]));
         }
         let mut codes: Vec<u8> =
-            memory::zeros(table.n_samples() * levels.len(), "the levels of the rows");
-        if !levels.is_empty() {
+            memory::zeros(rows.n_samples() * levels.len(), "the levels of the rows");
+        if let Rows::Table(table) = rows
+            && !levels.is_empty()
+        {
             let tasks = codes.chunks_mut(ROWS_PER_TASK * levels.len()).enumerate();
             parallel::map(tasks, |(task, codes)| {
                 let mut cells = vec![0.0; codes.len() / levels.len()];
@@ -109,10 +122,13 @@ impl<'a> RowFeatures<'a> {
         self.own.len()
     }
 
-    /// Returns a row's features of numbers.
+    /// Returns a row's features of numbers; none if these are sparse.
     #[inline(always)]
     pub(super) fn numbers(&self, row: u32) -> &'a [f64] {
-        &self.numbers[row as usize * self.n_numbers..][..self.n_numbers]
+        match self.numbers {
+            Numbers::Dense(z) => &z[row as usize * self.n_numbers..][..self.n_numbers],
+            Numbers::Sparse(_) => &[],
+        }
     }
 
     /// Returns a row's slots.
@@ -136,7 +152,15 @@ impl<'a> RowFeatures<'a> {
     /// Adds a row to counts.
     #[inline(always)]
     pub(super) fn add(&self, counts: &mut [f64], row: u32, weight: f64) {
-        add_row(counts, self.numbers(row), weight);
+        match self.numbers {
+            Numbers::Dense(_) => add_row(counts, self.numbers(row), weight),
+            Numbers::Sparse(z) => {
+                let (columns, cells) = z.row(row as usize);
+                for (&column, &x) in columns.iter().zip(cells) {
+                    counts[column as usize] += weight * x;
+                }
+            }
+        }
         for slot in self.slots(row) {
             counts[slot] += weight;
         }
@@ -161,7 +185,13 @@ impl<'a> RowFeatures<'a> {
     pub(super) fn product<'f>(&'f self, sum: &[f64]) -> impl Fn(u32) -> f64 + Sync + use<'f, 'a> {
         let numbers = sum[..self.n_numbers].to_vec();
         let of_levels = self.product_with_levels(sum);
-        move |row| dot(&numbers, self.numbers(row)) + of_levels(row)
+        move |row| match self.numbers {
+            Numbers::Dense(_) => dot(&numbers, self.numbers(row)) + of_levels(row),
+            Numbers::Sparse(z) => {
+                let (columns, cells) = z.row(row as usize);
+                columns.iter().zip(cells).map(|(&column, x)| numbers[column as usize] * x).sum()
+            }
+        }
     }
 
     /// As [`RowFeatures::product`], of the features of levels alone.
@@ -308,7 +338,7 @@ mod tests {
     use ndarray::Array1;
 
     use super::*;
-    use crate::table::{Column, MISSING_LEVEL};
+    use crate::table::{Column, MISSING_LEVEL, Table};
 
     /// Numbers in [0, 1), always the same ones.
     fn numbers() -> impl FnMut() -> f64 {
@@ -343,7 +373,8 @@ mod tests {
             .map(|(column, means)| LevelFeatures { column, unit: 0.5 + column as f64, means })
             .collect();
         let z: Vec<f64> = (0..n).map(|_| next()).collect();
-        let features = RowFeatures::new(&table, Kernel::Features { z: &z, rank: 1 }, &levels);
+        let features =
+            RowFeatures::new(Rows::Table(&table), Kernel::Features { z: &z, rank: 1 }, &levels);
         let given: Vec<f64> = (0..n).map(|_| next() + 0.1).collect();
         let mut counts = features.nothing();
         for weights in [Weights(None), Weights(Some(&given))] {
