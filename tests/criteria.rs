@@ -8,9 +8,11 @@ mod random;
 
 use ndarray::Array2;
 use treeclust_rs::criterion::centers::Centers;
+use treeclust_rs::criterion::clique::Clique;
 use treeclust_rs::criterion::cut_score::CutScore;
 use treeclust_rs::criterion::label_cost::{CheapestLabel, best_label};
-use treeclust_rs::criterion::sums::SideCost;
+use treeclust_rs::criterion::label_counts::{Entropy, Gini, OneHot};
+use treeclust_rs::criterion::sums::{SideCost, TILE};
 use treeclust_rs::fit::{Base, GrowthCriterion, ThresholdFit, ThresholdProblem, fit};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::parallel::Monitor;
@@ -526,4 +528,35 @@ fn sums_are_subtracted_only_where_that_loses_no_digits() {
     ] {
         assert_eq!(CheapestLabel.may_subtract(&totals, cost, &minuend), expected, "{totals:?}");
     }
+}
+
+#[test]
+fn costs_of_many_sets_are_those_of_each_to_the_last_bit() {
+    let mut random = Random(11);
+    let labels: Vec<u32> = (0..90).map(|i| i % 9).collect();
+    let mut compared = 0;
+    for k in 1..10 {
+        let rows = OneHot::new(&labels, 9, None).unwrap();
+        let clique = Clique::new(&rows, labels.len());
+        for n in [TILE, 3 * TILE] {
+            let sums: Vec<f64> = (0..k * n)
+                .map(|_| random.pick(&[0.0, 0.1, 1.0, 2.5]) * random.below(9) as f64)
+                .collect();
+            let check = |side: &dyn Fn(&[f64]) -> f64, costs: &[f64]| {
+                for (i, cost) in costs.iter().enumerate() {
+                    let of_set: Vec<f64> = (0..k).map(|label| sums[label * n + i]).collect();
+                    assert_eq!(cost.to_bits(), side(&of_set).to_bits(), "{of_set:?}");
+                }
+                costs.len()
+            };
+            let mut costs = vec![0.0; n];
+            Gini.costs(&sums, &mut costs);
+            compared += check(&|sums| Gini.cost(sums), &costs);
+            Entropy.costs(&sums, &mut costs);
+            compared += check(&|sums| Entropy.cost(sums), &costs);
+            clique.costs(&sums, &mut costs);
+            compared += check(&|sums| clique.cost(sums), &costs);
+        }
+    }
+    assert_eq!(compared, 9 * 4 * TILE * 3);
 }

@@ -12,7 +12,7 @@ use ndarray::{Array2, ArrayView1, Axis};
 use treeclust_rs::grow::Limits;
 use treeclust_rs::local_search::{
     FoundTree, KMeans, KMedians, Labels, LevelPoints, Objective, ObservedKMeans, Points, RowCosts,
-    SearchSettings, SparseKMeans, Step, search,
+    SearchSettings, SparseKMeans, SparseKMedians, Step, search,
 };
 use treeclust_rs::oblique::draft::{DraftNode, DraftTree, Leaf};
 use treeclust_rs::parallel::{Monitor, with_pool};
@@ -690,16 +690,23 @@ fn sparse_rows_are_searched_as_their_table() {
         let weights = (trial % 2 == 0).then_some(&weights[..]);
         let (indptr, indices, values) = csr_parts(&x);
         let matrix = CsrRows::from_i64(&indptr, &indices, &values, d).unwrap();
-        let of_table = KMeans::new(points(&x, k, weights));
-        let of_cells = SparseKMeans::new(&matrix, k, weights).unwrap();
+        let by_medians = trial % 4 > 1;
+        let (of_table, of_cells): (Box<dyn Objective>, Box<dyn Objective>) = if by_medians {
+            let of_cells = SparseKMedians::new(&matrix, k, weights).unwrap();
+            (Box::new(KMedians::new(points(&x, k, weights))), Box::new(of_cells))
+        } else {
+            let of_cells = SparseKMeans::new(&matrix, k, weights).unwrap();
+            (Box::new(KMeans::new(points(&x, k, weights))), Box::new(of_cells))
+        };
         let rows: Vec<u32> = (0..n as u32).step_by(2).collect();
+        assert_eq!(of_table.leaf(&rows).len(), of_cells.leaf(&rows).len());
         for (a, b) in of_table.leaf(&rows).iter().zip(of_cells.leaf(&rows)) {
             assert!((a - b).abs() <= 1e-12 * a.abs().max(1.0), "{a} {b}");
         }
         let monitor = Monitor::default();
         let costs =
             |objective: &dyn Objective| -> RowCosts { objective.seed_costs(&[0, 1, 2], &monitor) };
-        for (a, b) in costs(&of_table).costs.iter().zip(costs(&of_cells).costs) {
+        for (a, b) in costs(&*of_table).costs.iter().zip(costs(&*of_cells).costs) {
             assert!((a - b).abs() <= 1e-10, "{a} {b}");
         }
         let starts = [random_tree(&mut random, &x, 5, k), random_tree(&mut random, &x, 3, k)];
@@ -714,14 +721,15 @@ fn sparse_rows_are_searched_as_their_table() {
         };
         let sparse = |n_threads: usize| {
             let rows = Rows::sparse(&matrix).unwrap();
-            let work = || search(rows, &of_cells, &starts, &settings, &monitor);
+            let work = || search(rows, &*of_cells, &starts, &settings, &monitor);
             with_pool(n_threads, work).unwrap().unwrap()
         };
-        let (thin, dense) = (sparse(1), found(&x, &of_table, &starts, &settings, 1));
+        let (thin, dense) = (sparse(1), found(&x, &*of_table, &starts, &settings, 1));
         assert_eq!(thin, sparse(2));
         let labels: Vec<u32> = routed(&thin.tree, &x).into_iter().map(|leaf| leaf.1).collect();
         let ones = vec![1.0; n];
-        let cost = cluster_cost(&x, weights.unwrap_or(&ones), &labels, squares);
+        let cost_of = if by_medians { distances } else { squares };
+        let cost = cluster_cost(&x, weights.unwrap_or(&ones), &labels, cost_of);
         assert!((cost - thin.objective).abs() <= 1e-10 * cost.max(1.0));
         for (a, b) in thin.start_objectives.iter().zip(&dense.start_objectives).take(2) {
             assert!((a - b).abs() <= 1e-10 * a.max(1.0));

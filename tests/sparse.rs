@@ -16,6 +16,7 @@ use treeclust_rs::parallel::{Monitor, with_pool};
 use treeclust_rs::rows::{Csr, CsrRows, Rows};
 use treeclust_rs::search::SearchOptions;
 use treeclust_rs::table::Table;
+use treeclust_rs::tree::Test;
 
 use random::Random;
 use sparse::csr_parts;
@@ -30,6 +31,7 @@ struct Case {
     weights: Option<Vec<f64>>,
     emn: bool,
     base: bool,
+    cuts: CutKind,
     limits: Limits,
 }
 
@@ -67,8 +69,9 @@ fn case(random: &mut Random) -> Case {
         min_samples_leaf: 1 + random.below(4) as usize,
     };
     let (emn, base) = (random.below(2) == 0, random.below(2) == 0);
+    let cuts = if random.below(3) == 0 { CutKind::Interval } else { CutKind::Threshold };
     let (labels, regrets) = (found.nearest, found.regrets);
-    Case { x, centers, k, labels, regrets, weights, emn, base, limits }
+    Case { x, centers, k, labels, regrets, weights, emn, base, cuts, limits }
 }
 
 fn grow(case: &Case, rows: Rows<'_, '_>) -> ThresholdFit {
@@ -80,7 +83,7 @@ fn grow(case: &Case, rows: Rows<'_, '_>) -> ThresholdFit {
         k: case.k,
         weights: case.weights.as_deref(),
         base: if case.base { Base::Imm { centers, score } } else { Base::Leaf },
-        criterion: GrowthCriterion::LabelCost { regrets: &case.regrets, cuts: CutKind::Threshold },
+        criterion: GrowthCriterion::LabelCost { regrets: &case.regrets, cuts: case.cuts },
         limits: case.limits,
         search: SearchOptions::default(),
     };
@@ -107,7 +110,7 @@ fn assert_same(a: &ThresholdFit, b: &ThresholdFit, what: &str) {
 #[test]
 fn a_tree_of_sparse_rows_is_that_of_their_table() {
     let mut random = Random(7);
-    let mut n_splits = 0;
+    let (mut n_splits, mut n_intervals) = (0, 0);
     for trial in 0..1500 {
         let case = case(&mut random);
         let parts = csr_parts(&case.x);
@@ -116,9 +119,11 @@ fn a_tree_of_sparse_rows_is_that_of_their_table() {
         let dense = grow(&case, Rows::from(&table));
         let sparse = grow(&case, Rows::sparse(&csr).unwrap());
         n_splits += dense.nodes.tests.len() / 2;
+        let is_interval = |test: &&Test| matches!(test, Test::Interval { .. });
+        n_intervals += dense.nodes.tests.iter().filter(is_interval).count();
         assert_same(&sparse, &dense, &format!("trial {trial}"));
     }
-    assert!(n_splits > 4000, "{n_splits}");
+    assert!(n_splits > 4000 && n_intervals > 100, "{n_splits} {n_intervals}");
 }
 
 #[test]
@@ -162,7 +167,9 @@ fn columns_of_many_cells_are_shared_out() {
     let limits = Limits { max_leaves: 30, max_depth: None, min_samples_leaf: 5 };
     let (labels, regrets) = (found.nearest, found.regrets);
     let weights = Some(weights);
-    let case = Case { x, centers, k, labels, regrets, weights, emn: false, base: true, limits };
+    let cuts = CutKind::Threshold;
+    let (emn, base) = (false, true);
+    let case = Case { x, centers, k, labels, regrets, weights, emn, base, cuts, limits };
     let parts = csr_parts(&case.x);
     let csr = matrix(&parts, d);
     let table = Table::from_matrix(case.x.view()).unwrap();
@@ -175,20 +182,18 @@ fn what_sparse_rows_are_not_taken_for_is_refused() {
     let (indptr, indices, values) = (vec![0, 1, 2], vec![0, 1], vec![1.0, 2.0]);
     let csr = Csr::from_i64(&indptr, &indices, &values, 2).unwrap();
     let (regrets, centers) = ([0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 2.0]);
-    let problem = |base, cuts| ThresholdProblem {
+    let problem = |base| ThresholdProblem {
         labels: &[0, 1],
         k: 2,
         weights: None,
         base,
-        criterion: GrowthCriterion::LabelCost { regrets: &regrets, cuts },
+        criterion: GrowthCriterion::LabelCost { regrets: &regrets, cuts: CutKind::Threshold },
         limits: Limits { max_leaves: 2, max_depth: None, min_samples_leaf: 1 },
         search: SearchOptions::default(),
     };
     let centers = Centers { high: &centers, low: &[0.0; 4] };
     let greedy = Base::Greedy { centers, depth: None };
-    for (base, cuts) in [(Base::Leaf, CutKind::Interval), (greedy, CutKind::Threshold)] {
-        let rows = Rows::sparse(&csr).unwrap();
-        let message = fit(rows, &problem(base, cuts), &Monitor::default()).unwrap_err().to_string();
-        assert!(message.contains("Sparse rows are taken by trees of threshold cuts"), "{message}");
-    }
+    let rows = Rows::sparse(&csr).unwrap();
+    let message = fit(rows, &problem(greedy), &Monitor::default()).unwrap_err().to_string();
+    assert!(message.contains("Sparse rows are taken by trees with IMM's base"), "{message}");
 }

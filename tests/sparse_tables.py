@@ -16,6 +16,8 @@ TREE_ARRAYS = (
     "kind",
     "feature",
     "threshold",
+    "lower",
+    "upper",
     "children_left",
     "cluster",
     "base_cluster",
@@ -32,13 +34,14 @@ def same_trees(a, b, *, rounded=False):
     A cut between a center and a value may then have another number of few digits in the same gap.
     """
     for name in TREE_ARRAYS:
-        if name != "threshold" or not rounded:
+        if name not in ("threshold", "lower", "upper") or not rounded:
             np.testing.assert_array_equal(getattr(a, name), getattr(b, name), err_msg=name)
     if a.below is None:  # one leaf
         assert b.below is None
         return
     low, high = np.nan_to_num(a.below, nan=-np.inf), np.nan_to_num(a.above, nan=np.inf)
-    assert ((low <= b.threshold) & (b.threshold < high)).all()
+    end = np.where(np.isnan(b.upper), b.threshold, b.upper)
+    assert ((low <= end) & (end < high)).all()
 
 
 def words(rng, n=60, d=8, k=4):

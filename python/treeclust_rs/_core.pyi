@@ -243,9 +243,9 @@ class FittedKauri(_FittedNodes):
     def objective(self) -> _Floats: ...
 
 def fit_kauri(
-    table: _Table,
+    rows: _Rows,
     *,
-    kernel: _Floats,
+    kernel: _Floats | _Sparse,
     levels: list[tuple[int, float, _Floats]] = ...,
     is_gram: bool,
     sample_weight: _Floats | None,
@@ -374,6 +374,8 @@ class PartsQuestion:
     @property
     def is_first(self) -> bool: ...
     @property
+    def is_about_ranks(self) -> bool: ...
+    @property
     def wants_labels(self) -> bool: ...
     @property
     def names(self) -> bytes: ...
@@ -420,8 +422,9 @@ class PartsFit:
         n_features: int,
         n_clusters: int,
         centers: _Floats | None,
-        scale: _Floats | None,
+        scale: _Floats | str,
         *,
+        manhattan: bool,
         with_labels: bool,
         cut_score: str | None,
         max_leaves: int,
@@ -513,7 +516,9 @@ class PartsTree(_FittedNodes):
     @property
     def leaves(self) -> _Ints: ...
     @property
-    def means(self) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None]: ...
+    def means(self) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None] | None: ...
+    @property
+    def medians(self) -> tuple[_Floats, float] | None: ...
     @property
     def levels(self) -> list[_Floats | None]: ...
 

@@ -199,14 +199,9 @@ impl<'f, 't> Cells<'f, 't> {
         let table = match rows {
             Rows::Table(table) => table,
             Rows::Sparse(matrix) => {
-                let is_interval = matches!(
-                    problem.criterion,
-                    GrowthCriterion::LabelCost { cuts: CutKind::Interval, .. }
-                );
-                if of_numbers || is_interval {
+                if of_numbers {
                     return Err(Error::Value(
-                        "Sparse rows are taken by trees of threshold cuts with IMM's base or none."
-                            .into(),
+                        "Sparse rows are taken by trees with IMM's base or none.".into(),
                     ));
                 }
                 return Ok(Cells::Sparse(matrix, SparseColumns::new(matrix, monitor)?));

@@ -281,6 +281,18 @@ def test_a_gap_gets_the_center_of_the_cluster_and_a_value_never_goes():
     assert found.changes.filter(column="age")["cost"].to_list() == [1.0]
 
 
+@pytest.mark.parametrize(("factor", "value"), [(1.0, 7.83), (1e4, 78333.0)])
+def test_a_gap_gets_a_number_of_few_digits(factor, value):
+    cells = [None, None, factor / 3, factor * 2 / 3, factor * 70 / 9, factor * 71 / 9] * 4
+    frame = pl.DataFrame({"age": cells, "other": [9.0, 9.0, 1.0, 1.0, 1.0, 1.0] * 4})
+    scale = {"age": 5.0 * factor, "other": 1e3}
+    model = tc.ExKMC(3, reference=[2, 2, 0, 0, 1, 1] * 4, scale=scale).fit(frame)
+    row = pl.DataFrame({"age": [None], "other": [9.0]}, schema_overrides={"age": pl.Float64})
+    found = model.counterfactual(row, 1)
+    assert model.predict(found.row).tolist() == [1]
+    assert found.row["age"].to_list() == [value]
+
+
 def test_a_value_never_becomes_missing():
     cells = np.array([[math.nan], [1.0], [2.0]] * 4)
     builder = mixed_trees.MixedBuilder(np.repeat(cells, 8, axis=1), np.array([0, 1, 2] * 4))

@@ -154,8 +154,51 @@ def test_text_that_cannot_be_levels_is_refused_with_the_options_that_get_on(
     assert "players.csv: 300 rows, 4 columns: 2 of numbers, 2 of text (rating, city)." in said
     assert "treeclust: numbers in text: value without €.\n" in said
     assert "text that looks like numbers is text; for numbers add --numbers rating\n" in said
+    assert "treeclust_rs" not in said and "every text is a level" not in said
     assert main(["fit", "players.csv", *FIT, "--columns", "name,value"]) == 3
     assert "add --numbers value. Take name out of --columns." in capsys.readouterr().err
+
+
+def test_text_that_looks_like_numbers_is_told_once(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    n = np.arange(90)
+    many = pl.DataFrame({"worth": [f"€{i}.5K" for i in n], "x": n % 3})
+    comma = many.with_columns(length=pl.Series([f"{i},25" for i in n]))
+    slips = many.with_columns(worth=pl.Series(["?!", *many["worth"][1:]]))
+    for frame in (many, slips, comma):
+        frame.write_parquet("t.parquet")
+        assert main(["fit", "t.parquet", *FIT]) == 0
+        said = capsys.readouterr().err
+        assert said.count("looks like numbers") == 1 + ("length" in frame.columns)
+        assert "for numbers add --numbers worth\n" in said
+        assert "text_to_numbers" not in said
+    assert "looks like numbers with decimal commas is text: length.\n" in said
+    assert main(["compare", "t.parquet", "-k", "3", "--methods", "imm"]) == 0
+    assert "text_to_numbers" not in capsys.readouterr().err
+
+
+def test_rows_of_gaps_alone_are_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = pl.DataFrame({"a": [1.0, float("nan"), None, 5.0] * 9, "b": ["x", None, None, "y"] * 9})
+    rows.write_parquet("t.parquet")
+    assert main(["fit", "t.parquet", *FIT[2:], "-k", "2"]) == 0
+    told = capsys.readouterr()
+    assert "missing cells in 2 columns; 18 rows of gaps alone are left out of the fit." in told.err
+    assert "18 rows" in told.out
+    rows[3:6].vstack(rows[7:8]).write_csv("t.csv")
+    assert main(["fit", "t.csv", *FIT[2:], "-k", "2"]) == 0
+    assert "; 1 row of gaps alone is left out of the fit." in capsys.readouterr().err
+    pl.DataFrame({"a": [1.0, float("nan"), 2.0], "b": [1, 2, 3]}).write_parquet("t.parquet")
+    assert main(["fit", "t.parquet", *FIT[2:], "-k", "2"]) == 0
+    assert "missing cells in 1 column." in capsys.readouterr().err
+
+
+def test_the_way_out_of_labels_that_follow_no_distances_is_an_option(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    n = np.arange(90)
+    pl.DataFrame({"x": n, "of": n % 2, "z": ["a", "b", "c"] * 30}).write_csv("t.csv")
+    assert main(["fit", "t.csv", *FIT[2:], "--reference", "of"]) == 0
+    assert "--objective labels and --method kernel-expand follow" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["players.csv", "players.parquet"])

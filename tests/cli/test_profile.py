@@ -35,3 +35,13 @@ def test_it_needs_all_columns_of_the_fit(capsys):
     assert main(["profile", "model.json", "less.csv"]) == 3
     assert "has no column 'y'" in capsys.readouterr().err
     assert main(["profile", "model.json", "points.csv", "--plot", "profile.dot"]) == 2
+
+
+def test_it_tells_the_option_that_writes_all_columns(capsys):
+    wide = {f"c{i}": [i * row % 7 for row in range(60)] for i in range(50)}
+    pl.DataFrame(wide).write_csv("wide.csv")
+    assert main(["fit", "wide.csv", "-k", "2", "--effort", "quick", "-q", "-o", "wide.json"]) == 0
+    capsys.readouterr()
+    assert main(["profile", "wide.json", "wide.csv"]) == 0
+    end = "and 20 more lines of smaller contrasts: -o TABLE writes all\n"
+    assert capsys.readouterr().out.endswith(end)

@@ -496,13 +496,12 @@ def test_a_fit_tells_the_size_of_the_table(
     ("row", "cell", "message"),
     [
         (40, "old", "t.csv: not numbers: 'x' (row 40: 'old'); rows count from 0. Take x"),
-        (40, "", "empty, NaN or infinite cells: 'x' 1, the first in row 40 (rows count from 0)."),
-        (59, "inf", "empty, NaN or infinite cells: 'x' 1, the first in row 59 (rows count from"),
+        (59, "inf", "t.csv has infinite cells: 'x' 1, the first in row 59 (rows count from 0)."),
         (40, "true", "t.csv: not numbers: 'x' (row 40: 'true'); rows count from 0."),
         (None, "true", "t.csv: true and false, and no numbers: 'x'. Write 1 and 0, or take x"),
     ],
 )
-def test_a_fit_takes_complete_numbers(
+def test_a_fit_takes_text_files_of_numbers(
     row: int | None, cell: str, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     number, text = pl.int_range(pl.len()), pl.col("x").cast(pl.String)
@@ -514,9 +513,30 @@ def test_a_fit_takes_complete_numbers(
     status, _, err = outcome(fit, capsys)
     assert status == 3
     assert message in err
-    assert "With --stream columns are numbers without gaps." in err or cell == "true"
+    assert "With --stream columns of text files are numbers; Parquet has" in err or cell == "inf"
     assert ("were not looked at" in err) == (row != 59)
     assert not Path("model.json").exists()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_fits_of_mixed_tables_are_those_of_the_whole_table(suffix: str, folder: Path) -> None:
+    frame = points().with_columns(
+        x=pl.when(pl.int_range(60) % 9 == 4).then(None).otherwise("x"),
+        size=pl.Series([["s", "m", "l"][i // 20] if i % 7 else None for i in range(60)]),
+        since=pl.date(2024, 1, 1) + pl.duration(days=pl.int_range(60) * 3),
+        member=pl.int_range(60) % 5 > 2,
+    )
+    columns = "x,y" if suffix == ".csv" else "x,y,size,since,member"
+    write = pl.DataFrame.write_csv if suffix == ".csv" else pl.DataFrame.write_parquet
+    Path("parts").mkdir()
+    for part, rows in enumerate([frame[:23], frame[23:]]):
+        write(rows, f"parts/{part}{suffix}")
+    fit = ["fit", "parts", "--columns", columns, *FIT, "--scale", "standard", "--leaves", "6"]
+    for name, stream in (("whole", []), ("stream", ["--stream"])):
+        labels = ["--labels-out", f"{name}.csv"]
+        assert main([*fit, *stream, "-o", f"{name}.json", *labels]) == 0
+    for end in ("json", "csv"):
+        assert Path(f"stream.{end}").read_bytes() == Path(f"whole.{end}").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -525,8 +545,10 @@ def test_a_fit_takes_complete_numbers(
         ([], "--stream goes with --method exkmc or imm: add one of these."),
         (["--method", "kauri"], "--stream goes with --method exkmc or imm: add one of these."),
         ([*FIT, "--cuts", "interval"], "--cuts interval: cuts are thresholds."),
-        ([*FIT, "--criterion", "kmedians"], "--criterion kmedians: the criterion is kmeans."),
-        ([*FIT, "--scale", "robust"], "--scale robust: add --scale standard, or units by --unit."),
+        (
+            [*FIT, "--criterion", "kmedians", "--reference", "c"],
+            "--stream takes --reference with --criterion kmeans alone: leave one of them out.",
+        ),
         ([*FIT, "--numbers", "x"], "--stream does not go with --numbers, which looks at all"),
         ([*FIT, "--levels", "x"], "--stream does not go with --levels, which looks at all"),
     ],

@@ -6,15 +6,14 @@ import itertools
 import re
 import warnings
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-import treeclust_rs as tc
-from treeclust_rs._data import FittedColumns, align_table, count_gaps, take_rows, warn_of_gaps
+from mixed_reading import align, read
+from treeclust_rs._data import count_gaps, take_rows, warn_of_gaps
 from treeclust_rs._data.scale import ColumnWarning, warn_of_columns
 from treeclust_rs._data.table import (
     Table,
@@ -27,25 +26,8 @@ from treeclust_rs._data.table import (
     shown_columns,
 )
 from treeclust_rs._engine import MISSING_LEVEL
-from treeclust_rs.cli.reading import read_tables
-from treeclust_rs.cli.text_files import TextFormat
 
 DAY = 86_400_000_000
-
-
-def read(X) -> Table:
-    return count_gaps(read_table(X, estimator_name="IMM", mixed=True), 1)
-
-
-def align(X, fitted: Table, needed=None) -> Table:
-    return align_table(
-        X,
-        fitted.feature_names,
-        fitted.n_features,
-        estimator_name="IMM",
-        needed=None if needed is None else np.array(needed),
-        fitted=FittedColumns(fitted.kinds, fitted.levels),
-    )
 
 
 def texts(table: Table, feature: int = 0) -> list[str | None]:
@@ -297,144 +279,6 @@ def test_at_most_255_levels(n_levels):
     if n_levels == 256:  # declared, but 255 occur
         declared = pl.Series([*cells[1:], cells[1]], dtype=pl.Enum(cells))
         assert read(pl.DataFrame({"x": declared})).n_levels(0) == 255
-
-
-def mended_as_told(message: str, frame):
-    """Return the frame that the line in a message makes of it."""
-    line = re.search(r"X = (treeclust_rs\..*?) \(in the command", message)
-    names = {"treeclust_rs": tc, "X": frame}
-    exec(f"X = {line[1]}", names)
-    return names["X"]
-
-
-def warnings_of(frame) -> list[str]:
-    table = read(frame)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        warn_of_columns(table, None, np.ones(table.n_features), "standard")
-    assert all(warning.category is ColumnWarning for warning in caught)
-    return [str(warning.message) for warning in caught]
-
-
-def read_refused(frame) -> str:
-    with pytest.raises(ValueError, match="levels") as caught:
-        read(frame)
-    return str(caught.value)
-
-
-def test_all_columns_with_too_many_levels_are_named_with_the_lines_that_help():
-    n = 300
-    frame = pl.DataFrame(
-        {
-            "name": [f"Player {i}" for i in range(n)],
-            "few": ["a", "b"] * (n // 2),
-            "value": [f"€{i}.5{'KM'[i % 2]}" for i in range(n)],
-            "x": np.arange(n),
-        }
-    )
-    text = read_refused(frame)
-    for part in ("2 columns", "'name' (300, as 'Player 0')", "'value' (300, as '€0.5K')"):
-        assert part in text
-    assert 'X.drop("name", "value")' in text
-    expected = [(i + 0.5) * (1e6 if i % 2 else 1e3) for i in range(n)]
-    assert mended_as_told(text, frame)["value"].to_list() == expected
-    assert "text_to_numbers" not in read_refused(frame.select("name"))
-
-
-@pytest.mark.parametrize(
-    ("texts", "are_numbers"),
-    [
-        ([f"€{i}.5M" for i in range(30)], True),
-        ([f"{i}+2" for i in range(30)], True),
-        ([f"{i // 12}'{i % 12}" for i in range(30)], True),
-        ([f"{i}lbs" for i in range(30)], True),
-        ([f"{i},000" for i in range(30)], True),
-        ([f"{10115 + i}" for i in range(30)], False),
-        ([f"{i}-{i + 9}" for i in range(30)], False),
-        ([f"2024-01-{i}" for i in range(30)], False),
-        ([f"A{i}" for i in range(30)], False),
-        ([f"{i:02}.03.2020" for i in range(1, 31)], False),
-        ([f"1.{i}.3" for i in range(30)], False),
-        ([f"{i},85" for i in range(30)], True),
-        (["2", "3", "4", "5more"], False),
-    ],
-)
-def test_numbers_as_text_are_told(texts, are_numbers):
-    told = warnings_of(pl.DataFrame({"value": texts, "x": range(len(texts))}))
-    assert len(told) == are_numbers
-    assert all("'value' holds text that looks like numbers" in text for text in told)
-
-
-@pytest.mark.parametrize("n", [30, 300])
-@pytest.mark.parametrize(
-    ("cell", "number"),
-    [
-        ("{},85", lambda i: i + 0.85),
-        ("1.{:03},5", lambda i: 1000.5 + i),
-        ("{}.001", lambda i: i + 0.001),
-        ("€1.{}B", lambda i: float(f"1.{i}e9")),
-        ("{}.0k", lambda i: i * 1e3),
-        ("{}.0 M", lambda i: i * 1e6),
-        ("−{}.5", lambda i: -i - 0.5),
-        ("88+{}", lambda i: 88 + i),
-    ],
-)
-@pytest.mark.parametrize("library", ["polars", "lazy", "pandas", "category", "arrow"])
-def test_the_line_that_is_told_reads_text_as_the_command_does(cell, number, n, library, tmp_path):
-    cells = [cell.format(i) for i in range(n)]
-    frame = pl.DataFrame({"a b": cells, "x": range(n)})
-    pandas = pd.DataFrame({"a b": cells, "x": range(n)})
-    X = {
-        "polars": frame,
-        "lazy": frame.lazy(),
-        "pandas": pandas,
-        "category": pandas.astype({"a b": "category"}),
-        "arrow": frame.to_arrow(),
-    }[library]
-    message = read_refused(X) if n == 300 else warnings_of(X)[0]
-    mended = mended_as_told(message, X)
-    assert type(mended) is type(X)
-    table = read(mended)
-    assert table.kinds is None and table.feature_names == ["a b", "x"]
-    expected = [number(i) for i in range(n)]
-    assert column_of(table, 0).tolist() == expected
-    frame.write_csv(tmp_path / "t.csv")
-    comma = "decimal_comma" in message
-    source = read_tables([str(tmp_path / "t.csv")], TextFormat(decimal_comma=comma), rechunk=False)
-    assert source.read_numbers("a b")[0].to_list() == expected
-    assert ("--decimal-comma" in message) == comma
-
-
-@pytest.mark.parametrize("cell", ["31,85", "1.2.3", "01.03.2020", "abc", "2024-01-01", "$3"])
-@pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame, pa.table])
-def test_what_is_no_number_is_refused_by_name_and_row(cell, make):
-    X = make({"money": ["€1.5K", "NA", None, cell], "x": [1, 2, 3, 4]})
-    with pytest.raises(ValueError, match=r"^1 cell of 'money' cannot be read as numbers: ") as told:
-        tc.text_to_numbers(X, "money")
-    assert f"{cell!r} in row 3 (rows count from 0); other cells are in €." in str(told.value)
-    assert ("decimal_comma=True" in str(told.value)) == (cell == "31,85")
-
-
-def test_columns_of_text_to_numbers():
-    X = pl.DataFrame({"a": ["$1", "$2"], "b": [1, 2], "d": [dt.date(2020, 1, 1)] * 2})
-    assert tc.text_to_numbers(X, {"a": "$", "b": ""})["a"].to_list() == [1, 2]
-    assert X["a"].dtype == pl.String
-    with pytest.raises(ValueError, match="'a' cannot be read as numbers: '\\$1' in row 0"):
-        tc.text_to_numbers(X, {"a": "€"})
-    with pytest.raises(ValueError, match="X has no column 'c'"):
-        tc.text_to_numbers(X, ["c"])
-    with pytest.raises(TypeError, match="'d' is not text but Date"):
-        tc.text_to_numbers(X, ["a", "d"])
-    with pytest.raises(TypeError, match=r"takes a frame\. Got ndarray"):
-        tc.text_to_numbers(np.ones((2, 2)), [0])
-    with_index = pd.DataFrame({"a": ["1,000", None]}, index=[7, 7])
-    mended = tc.text_to_numbers(with_index, "a")
-    assert mended["a"].iloc[0] == 1000 and mended["a"].isna().tolist() == [False, True]
-    assert with_index["a"].iloc[0] == "1,000" and mended.index.tolist() == [7, 7]
-    numbered = pd.DataFrame([[f"{i}K", i] for i in range(300)])
-    assert mended_as_told(read_refused(numbered), numbered)[0].iloc[2] == 2000
-    narwhal = tc.text_to_numbers(nw.from_native(X), ["a"])
-    assert isinstance(narwhal, nw.DataFrame) and narwhal["a"].to_list() == [1, 2]
 
 
 def test_decimals_of_python_are_numbers():

@@ -129,6 +129,8 @@ def test_what_a_fit_says_of_its_rows(name, gaps, weighted):
         assert -model.score(frame, sample_weight=sample_weight) == pytest.approx(cost, rel=1e-9)
     assert kmeans_cost(frame, model.labels_, sample_weight, scale=model) == pytest.approx(cost)
     assert model.cluster_centers_.shape == (3, rows.shape[1])
+    assert model.scale_.shape == (5,)  # of the source's columns
+    assert len(model.encoded_names_) == rows.shape[1]
     small = model.truncate(4)
     small_cost = observed_cost(rows, small.labels_, weight)
     assert small.inertia_ == pytest.approx(small_cost, rel=1e-9)
@@ -371,6 +373,12 @@ def test_who_takes_missing_cells():
         (tc.KernelExpand(reference=GROUP, base_tree=None), True),
     ):
         assert get_tags(model).input_tags.allow_nan == expected, model
+
+
+def test_no_estimator_says_that_it_takes_arrays_of_text():
+    for name, case in ESTIMATORS.items():
+        tags = get_tags(case.make()).input_tags
+        assert not tags.string and not tags.categorical, name
 
 
 def test_every_estimator_refuses_or_takes_such_tables():

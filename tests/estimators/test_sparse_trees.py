@@ -19,6 +19,8 @@ from sklearn.pipeline import make_pipeline
 
 import treeclust_rs as tc
 from sparse_tables import FORMATS, same_trees, words
+from treeclust_rs._data import Units, read_sparse, read_table
+from treeclust_rs._reference.kmedians import cluster_medians
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +38,11 @@ def fitted():
         tc.ExKMC(max_leaves=11),
         tc.ExKMC(max_leaves=11, base_tree=None),
         tc.ExKMC(max_leaves=12, max_depth=3, min_samples_leaf=3),
+        tc.ExKMC(max_leaves=11, cuts="interval"),
+        tc.ExKMC(max_leaves=11, cuts="interval", base_tree=None, min_samples_leaf=2),
+        tc.IMM(criterion="kmedians"),
+        tc.ExKMC(max_leaves=11, criterion="kmedians"),
+        tc.ExKMC(max_leaves=11, criterion="kmedians", base_tree=None, cuts="interval"),
     ],
 )
 def test_a_fit_to_sparse_rows_is_that_to_dense_ones(model):
@@ -75,7 +82,9 @@ def test_a_fit_to_sparse_rows_is_that_to_dense_ones(model):
     assert n_splits > 100
 
 
-@pytest.mark.parametrize("scale", ["standard", {"x1": 2.0}, np.array([1, 2, 1, 1, 4, 0.5, 1, 1])])
+@pytest.mark.parametrize(
+    "scale", ["standard", "robust", {"x1": 2.0}, np.array([1, 2, 1, 1, 4, 0.5, 1, 1])]
+)
 def test_units_divide(scale):
     X, centers = words(np.random.default_rng(8))
     dense = tc.ExKMC(reference=centers, max_leaves=8, scale=scale).fit(X)
@@ -201,12 +210,7 @@ def test_noise_and_weights_of_zero_are_left_out(fitted):
 @pytest.mark.parametrize(
     ("model", "error", "message"),
     [
-        (tc.IMM(3, criterion="kmedians"), TypeError, "IMM takes no sparse input"),
-        (tc.ExKMC(3, criterion="kmedians"), TypeError, "ExKMC .criterion=.kmeans., cuts="),
-        (tc.ExKMC(3, cuts="interval"), TypeError, "take sparse rows"),
-        (tc.BestTree(3, objective="kmedians"), TypeError, "BestTree takes no sparse input"),
-        (tc.BestTree(3, objective="labels"), TypeError, "BestTree.objective=.kmeans..,"),
-        (tc.IMM(3, scale="robust"), ValueError, "most of their quartiles are 0"),
+        (tc.ExGreedy(3), TypeError, "IMM, ExKMC, .* take sparse rows"),
         (tc.IMM(3, scale=[1.0]), ValueError, "scale has 1 units, but X has 8 columns"),
         (tc.IMM(3, reference=np.zeros((2, 5))), ValueError, "reference has 5 columns"),
     ],
@@ -241,17 +245,23 @@ def test_measures_take_sparse_rows(fitted):
     matrix, labels = sparse.csc_array(X), model.labels_
     weight = np.arange(len(X)) % 3 / 2.0
     centers = model.cluster_centers_
-    for scale in (None, "standard", np.arange(1.0, 9.0)):
+    for scale in (None, "standard", "robust", np.arange(1.0, 9.0)):
         for measure in (
             lambda rows: tc.metrics.kmeans_cost(rows, labels, weight, scale=scale),  # noqa: B023
             lambda rows: tc.metrics.surrogate_cost(rows, labels, centers, weight, scale=scale),  # noqa: B023
+            lambda rows: tc.metrics.surrogate_cost(
+                rows,
+                labels,
+                centers,
+                weight,
+                criterion="kmedians",
+                scale=scale,  # noqa: B023
+            ),
             lambda rows: tc.metrics.cost_ratio(rows, labels, labels, scale=scale),  # noqa: B023
             lambda rows: tc.metrics.kernel_cost(rows, labels, kernel="linear", scale=scale),  # noqa: B023
         ):
             np.testing.assert_allclose(measure(matrix), measure(X), rtol=1e-12)
     np.testing.assert_allclose(tc.metrics.kmeans_cost(matrix, labels), model.inertia_, rtol=1e-12)
-    with pytest.raises(TypeError, match="takes no sparse input"):
-        tc.metrics.surrogate_cost(matrix, labels, centers, criterion="kmedians")
 
 
 def test_selection_takes_sparse_rows(fitted):
@@ -259,7 +269,12 @@ def test_selection_takes_sparse_rows(fitted):
     matrix = sparse.csr_array(X)
     units = np.arange(1.0, 9.0)
     scaled = clone(model).set_params(scale=units)
+    by_medians = clone(model).set_params(criterion="kmedians")
     for dense, thin in (
+        [
+            tc.selection.silhouette(by_medians, rows, [5, 8], param="max_leaves", random_state=0)
+            for rows in (X, matrix)
+        ],
         [tc.selection.choose_leaves(model, rows, [5, 7, 9]) for rows in (X, matrix)],
         [
             tc.selection.silhouette(scaled, rows, [5, 8], param="max_leaves", random_state=0)
@@ -325,6 +340,111 @@ def test_a_search_of_sparse_rows_is_as_good_as_that_of_dense_ones():
     assert scaled.fit(sparse.csr_array(X)).cost_ratio_ <= scaled.fit(X).cost_ratio_ * 1.01
 
 
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+def test_a_search_for_k_medians_of_sparse_rows_is_as_good_as_that_of_dense_ones(effort):
+    rng = np.random.default_rng(13)
+    n_same = 0
+    for trial in range(8):
+        X, _ = words(rng, n=int(rng.integers(40, 120)), d=int(rng.integers(6, 12)))
+        X[:, 0] += 1.0
+        X[:, 1] += rng.integers(0, 4, len(X))
+        labels = (X[:, 1] > 2) + 2 * (X[:, 0] > 2)
+        weight = rng.integers(1, 4, len(X)) / 2 if trial % 2 else None
+        model = tc.BestTree(
+            reference=labels, objective="kmedians", max_leaves=6, effort=effort, random_state=trial
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # labels that do not lie about their medians
+            dense = clone(model).fit(X, sample_weight=weight)
+            thin = clone(model).fit(FORMATS[trial % len(FORMATS)](X), sample_weight=weight)
+        objective = thin.search_path_.get_column("objective")[-1]
+        np.testing.assert_allclose(thin.inertia_, objective, rtol=1e-12)
+        cost = tc.metrics.surrogate_cost(
+            X, thin.labels_, thin.cluster_centers_, weight, criterion="kmedians"
+        )
+        np.testing.assert_allclose(thin.inertia_, cost, rtol=1e-12)
+        np.testing.assert_array_equal(thin.predict(X), thin.labels_)
+        assert thin.inertia_ <= dense.inertia_ * 1.05
+        n_same += np.isclose(thin.inertia_, dense.inertia_, rtol=1e-9)
+    assert n_same >= 5
+
+
+@pytest.mark.parametrize("effort", ["quick", "normal"])
+def test_labels_are_explained_as_of_dense_rows(effort):
+    rng = np.random.default_rng(12)
+    n_mistakes = 0
+    for trial in range(12):
+        X, _ = words(rng, n=int(rng.integers(30, 120)), d=int(rng.integers(6, 12)))
+        labels = rng.integers(0, 3, len(X)) if trial % 2 else (X[:, 0] + 2 * (X[:, 1] > 0)) % 4
+        weight = rng.integers(1, 4, len(X)) / 2 if trial % 3 else None
+        model = tc.BestTree(
+            reference=labels, objective="labels", max_leaves=7, effort=effort, random_state=trial
+        )
+        dense = clone(model).fit(X, sample_weight=weight)
+        thin = clone(model).fit(FORMATS[trial % len(FORMATS)](X), sample_weight=weight)
+        same_trees(dense.tree_, thin.tree_)
+        np.testing.assert_array_equal(dense.labels_, thin.labels_)
+        pl.testing.assert_frame_equal(dense.search_path_, thin.search_path_)
+        np.testing.assert_allclose(thin.inertia_, dense.inertia_, rtol=1e-12)
+        n_mistakes += (thin.labels_ != labels).sum()
+    assert n_mistakes > 50
+
+
+def test_k_medians_of_sparse_rows_are_those_of_dense_ones():
+    rng = np.random.default_rng(14)
+    for trial in range(30):
+        X, _ = words(rng, n=int(rng.integers(20, 90)))
+        X[:, 0] += 1.0
+        X[:, 1] += rng.integers(0, 3, len(X))
+        weight = rng.integers(1, 5, len(X)) / 4 if trial % 2 else None
+        thin = FORMATS[trial % len(FORMATS)](X)
+        labels = rng.integers(0, 3, len(X))
+        np.testing.assert_array_equal(
+            cluster_medians(X, labels, 4, weight),
+            cluster_medians(sparse.csr_array(X), labels, 4, weight),
+        )
+        model = tc.ExKMC(3, criterion="kmedians", base_tree=None, random_state=trial, max_leaves=6)
+        dense, found = (clone(model).fit(rows, sample_weight=weight) for rows in (X, thin))
+        same_trees(dense.tree_, found.tree_)
+        for name in ("cluster_centers_", "inertia_", "reference_inertia_", "cost_ratio_"):
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(dense, name), rtol=1e-12, atol=1e-12
+            )
+        np.testing.assert_allclose(found.score(thin), dense.score(X), rtol=1e-12)
+
+
+def test_costs_of_medians_keep_their_digits_far_from_zero():
+    rng = np.random.default_rng(15)
+    X = rng.integers(1, 16, (60, 3)) / 8.0 + np.array([1e8, 0.0, -1e6])
+    labels = np.repeat([0, 1, 2], 20)
+    centers = cluster_medians(X, labels, 3)
+    for weight in (None, rng.random(60) + 0.5):
+        dense, thin = (
+            tc.metrics.surrogate_cost(rows, labels, centers, weight, criterion="kmedians")
+            for rows in (X, sparse.csr_array(X))
+        )
+        np.testing.assert_allclose(thin, dense, rtol=1e-14)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_robust_units_are_those_of_dense_columns(weighted):
+    rng = np.random.default_rng(16)
+    n_used = 0
+    for trial in range(40):
+        n = int(rng.integers(1, 60))
+        X = rng.normal(size=(n, 9)) * (rng.random((n, 9)) < np.arange(9) / 8.0)
+        X[:, 8] = rng.integers(1, 3, n) if trial % 2 else 5.0
+        X[rng.random((n, 9)) < 0.2] = 0.0 if trial % 3 else 1e150
+        weight = rng.integers(1, 5, n) / 4 if weighted else None
+        stored = FORMATS[trial % len(FORMATS)](X)
+        dense = Units.of(read_table(X, estimator_name=""), weight, "robust", 1).scale
+        thin = Units.of(read_sparse(stored, estimator_name=""), weight, "robust", 1).scale
+        np.testing.assert_allclose(thin, dense, rtol=1e-12)
+        standard = Units.of(read_sparse(stored, estimator_name=""), weight, "standard", 1).scale
+        n_used += (thin != standard).sum()
+    assert n_used > 60
+
+
 def test_methods_are_compared_on_sparse_rows(fitted):
     _, X = fitted
     named = [tc.IMM(), tc.ExKMC(), tc.BestTree(effort="quick")]
@@ -335,7 +455,7 @@ def test_methods_are_compared_on_sparse_rows(fitted):
     pl.testing.assert_frame_equal(dense, thin, rel_tol=1e-9)
     with_defaults = tc.compare(sparse.csc_array(X), None, 3, max_leaves=[4], random_state=0)
     methods = with_defaults.table.get_column("method").to_list()
-    assert methods == ["BestTree", "IMM", "ExKMC", "ExKMC(base_tree=None)"]
+    assert methods == ["BestTree", "IMM", "ExKMC", "ExKMC(base_tree=None)", "Kauri"]
 
 
 def test_costs_keep_their_digits_where_columns_lie_far_from_zero():

@@ -198,6 +198,12 @@ def test_long_sets_are_broken_into_lines():
     ax = plot_tree(tree)
     assert max(text.get_text().count("\n") for text in ax.texts) <= 12
     plt.close("all")
+    names = ["longest" * 9, "b", *map(str, range(18))]
+    tree = builder.tree(levels=(None, None, tuple(names), ("false", "true"), *[None] * 4))
+    for length, shown in ((12, "longestl…est"), (70, names[0])):
+        ax = plot_tree(tree, max_name_length=length)
+        assert any(f"{{{shown}," in text.get_text() for text in ax.texts)
+    plt.close("all")
 
 
 # ---- files ----------------------------------------------------------------------------------

@@ -387,6 +387,20 @@ FROM "crm"."customers\""""
     )
 
 
+def test_tests_are_negated_in_few_words(database):
+    rng = np.random.default_rng(1)
+    cells = random_cells(rng, 60)
+    builder = MixedBuilder(cells, np.arange(60) % 3)
+    left = builder.test(0, 2, codes=[0, 1], missing_left=True)
+    deeper = builder.test(left, 0, at_most=1, missing_left=True)
+    builder.test(deeper, 1, at_most=23)
+    tree = builder.tree()
+    text = to_sql(tree)
+    assert "COALESCE(NOT" not in text and 'COALESCE(CAST("income" AS DOUBLE) IS' not in text
+    assert text.count("NOT (") == 1 and text.count("region") == 1
+    assert clusters(database, tree, frame_of(cells, rng)) == tree.predict(cells).tolist()
+
+
 def test_a_tree_of_one_leaf(database):
     tree = Builder(np.zeros((3, 2)), [0, 0, 0]).tree(classes=["it's"])
     assert to_sql(tree) == "'it''s'"

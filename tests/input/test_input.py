@@ -258,12 +258,12 @@ def test_object_array_of_numbers_becomes_float64(core):
             sparse.csr_array(np.eye(3)),
             TypeError,
             "ExKMC takes no sparse input, but got a csr_array of 3 x 3. "
-            'IMM and ExKMC (criterion="kmeans", cuts="threshold"), BestTree(objective="kmeans"), '
+            'IMM, ExKMC, BestTree, Kauri (kernel="linear", "cosine" or "hellinger"), '
             'ObliqueTree(metric="cosine", splits="oblique"), KernelKMeans (kernel="linear", '
-            '"cosine", "hellinger", "polynomial" or "rbf", no approximation) and, with these '
-            "kernels, KernelExpand and KernelExKMC (base_tree=None, no intervals) take sparse "
-            "rows. A dense copy, "
-            "X.toarray(), would take 72 bytes; in a Pipeline, OneHotEncoder(sparse_output=False) "
+            '"cosine", "hellinger", "polynomial" or "rbf") and, with these kernels, KernelExpand '
+            "and KernelExKMC (base_tree=None), all without approximation, take sparse rows. A "
+            "dense copy, X.toarray(), would take 72 bytes; in a Pipeline, "
+            "OneHotEncoder(sparse_output=False) "
             "returns dense rows, and TruncatedSVD makes few columns of texts.",
         ),
         (

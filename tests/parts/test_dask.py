@@ -35,6 +35,30 @@ def test_frames_and_arrays_give_the_tree_of_memory():
         same(found, model_of(centers).fit(frame, sample_weight=weight))
 
 
+def test_mixed_frames_give_the_tree_of_memory():
+    rng = np.random.default_rng(4)
+    group = rng.integers(0, 3, size=400)
+    frame = pd.DataFrame(
+        {
+            "amount": np.where(rng.random(400) < 0.2, np.nan, group + rng.normal(size=400)),
+            "region": np.array(["north", "south", "east"], dtype=object)[group],
+            "size": pd.Categorical(
+                np.array(["s", "m", "l"])[(group + (rng.random(400) < 0.3)) % 3]
+            ),
+            "member": group > 1,
+            "seen": pd.Timestamp("2024-01-01", tz="Europe/Berlin")
+            + pd.to_timedelta(group * 100 + rng.integers(0, 90, size=400), unit="D"),
+        }
+    )
+    frame.loc[5:9, "region"] = None
+    frame["w"] = rng.choice([0.0, 1.0, 2.0], size=400)
+    rows = dd.from_pandas(frame, npartitions=5, sort=False)
+    options = {"base_tree": None, "max_leaves": 7, "scale": "standard", "random_state": 0}
+    expected = tc.ExKMC(3, **options).fit(frame.drop(columns="w"), sample_weight=frame["w"])
+    with dask.config.set(scheduler="threads"):
+        same(tc.dask.fit(tc.ExKMC(3, **options), rows, sample_weight="w"), expected)
+
+
 def test_what_is_no_collection_is_refused():
     X, centers = example(50)
     with pytest.raises(TypeError, match=r"rows must be a Dask DataFrame or Array\. Got ndarray"):

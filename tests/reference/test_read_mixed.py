@@ -85,7 +85,7 @@ def test_labels_and_centers():
     _, _, again = make(frame, found.centers.high)
     np.testing.assert_allclose(again.minimum, found.minimum)
     with pytest.raises(
-        ValueError, match=r"reference has 2 columns, but X has 4, .* each level: age, region=e"
+        ValueError, match=r"reference has 2 columns, but X has 4, .* each level: 'age', 'region=e'"
     ):
         make(frame, np.zeros((3, 2)))
 
@@ -116,3 +116,11 @@ def test_far_centers_are_warned_of():
     solver.labels_ = found.labels.astype(np.int32)
     given = read_reference(solver, frame, table, None)
     warn_of_far_centers(data, given, found.labels, stacklevel=1)
+
+
+def test_centers_of_another_width_name_the_coordinates_shortened_and_in_quotes():
+    frame = table_of().with_columns(region=pl.Series(["a\n" * 60, "b"] * 30))
+    with pytest.raises(ValueError, match="X has 3, of which columns of text") as caught:
+        make(frame, np.zeros((3, 2)))
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 250

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from .. import _engine
-from .._data import Units, WeightedRows, check_sample_weight, encoded_names
+from .._data import Units, WeightedRows, check_sample_weight
 from .._reference.centers import cost_about
 from .._util import FloatArray, effective_n_jobs
 from ..metrics import ratio_of_costs
@@ -27,14 +25,6 @@ class CenterModel(TreeClusterer, abstract=True):
     def _cost(self) -> Literal["kmeans", "kmedians", "cosine"]:
         """The cost of a row about a center."""
         return "kmeans"
-
-    @property
-    def encoded_names_(self) -> npt.NDArray[np.object_]:
-        """Names of the columns of `cluster_centers_`: ``age``, or ``region=north`` for a level."""
-        check_is_fitted(self, "tree_")
-        tree = self.tree_
-        levels = tree.levels or (None,) * tree.n_features
-        return np.array(encoded_names(levels, tree.feature_names), dtype=object)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: ARG002
         """Return minus the cost of rows about the centers of the clusters the tree puts them in.

@@ -20,6 +20,7 @@ from .._data import (
     SparseTable,
     align_sparse,
     check_finite,
+    encoded_names,
     shown_columns,
     warn_of_gaps,
 )
@@ -79,6 +80,14 @@ class TreeClusterer(SavedEstimator, abstract=True):
     def n_leaves_(self) -> int:
         """Number of leaves of the tree."""
         return self.tree_.n_leaves
+
+    @property
+    def encoded_names_(self) -> npt.NDArray[np.object_]:
+        """Names of the columns of `cluster_centers_`: ``age``, or ``region=north`` for a level."""
+        check_is_fitted(self, "tree_")
+        tree = self.tree_
+        levels = tree.levels or (None,) * tree.n_features
+        return np.array(encoded_names(levels, tree.feature_names), dtype=object)
 
     @property
     def n_parameters_(self) -> int:
@@ -279,7 +288,8 @@ class TreeClusterer(SavedEstimator, abstract=True):
         type, the next whole number, of dates the next day, of 32-bit floats the next one of these.
 
         Of equal costs the change of fewer columns is returned, then the first leaf from the left. A
-        missing cell gets the value of the cluster's center where the leaf allows it.
+        missing cell gets the value of the cluster's center, of a number three digits or the whole
+        part, where the leaf allows it.
         """
         check_is_fitted(self, "tree_")
         return least_change(self, row, cluster, fixed, costs)

@@ -19,7 +19,7 @@ from .._data import Table, column_of, n_coordinates
 from .._data.frames import frame_source
 from .._data.times import MICROSECONDS
 from .._util import FloatArray, column_name, format_number, listed
-from .._util.words import printable, real_name
+from .._util.words import format_short, printable, real_name
 from ..export.explanations import cell_text
 from ..tree import MAX_TERMS, ClusterTree, ObliqueCondition
 from ..tree.columns import Column
@@ -183,7 +183,9 @@ def _movable(
             levels[feature] = [code for code in order if _can_hold(cell_type, column.levels[code])]
         else:
             grids[feature] = _grid(cell_type, column)
-            middle[feature] = centers[feature][0] if centers else 0.0
+            value = float(centers[feature][0]) if centers else 0.0
+            # Any value will do where the cell is missing: people read three digits of a mean.
+            middle[feature] = value if column.is_time else float(format_short(value))
     of_gaps = [1.0 if not tree.column(f).has_levels else 1.0 / units[f] for f in range(n_features)]
     finite = np.where(np.isinf(factors), 1.0, factors)
     return MovableRow(

@@ -5,7 +5,14 @@ from .encoding import Encoding, encoded_names, n_coordinates
 from .kinds import is_time
 from .levels import LevelNames
 from .mixed import FittedColumns
-from .scale import ColumnWarning, Scale, plain_scale, sparse_deviations, warn_of_columns
+from .scale import (
+    ColumnWarning,
+    Scale,
+    TextNumbersWarning,
+    plain_scale,
+    sparse_deviations,
+    warn_of_columns,
+)
 from .sparse import SparseTable, align_sparse, read_sparse
 from .sums import sums_by_group
 from .table import (

@@ -96,11 +96,11 @@ def refused_sparse(X: Any, estimator_name: str) -> TypeError:
     size = math.prod(X.shape) * X.dtype.itemsize
     return TypeError(
         f"{estimator_name} takes no sparse input, but got a {type(X).__name__} of {shape}. "
-        'IMM and ExKMC (criterion="kmeans", cuts="threshold"), BestTree(objective="kmeans"), '
+        'IMM, ExKMC, BestTree, Kauri (kernel="linear", "cosine" or "hellinger"), '
         'ObliqueTree(metric="cosine", splits="oblique"), KernelKMeans (kernel="linear", "cosine", '
-        '"hellinger", "polynomial" or "rbf", no approximation) and, with these kernels, '
-        "KernelExpand and KernelExKMC (base_tree=None, no intervals) take sparse rows. A dense "
-        f"copy, X.toarray(), would take {format_bytes(size)}; in a Pipeline, "
+        '"hellinger", "polynomial" or "rbf") and, with these kernels, '
+        "KernelExpand and KernelExKMC (base_tree=None), all without approximation, take sparse "
+        f"rows. A dense copy, X.toarray(), would take {format_bytes(size)}; in a Pipeline, "
         "OneHotEncoder(sparse_output=False) returns dense rows, and TruncatedSVD makes few columns "
         "of texts."
     )

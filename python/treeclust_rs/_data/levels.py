@@ -22,6 +22,7 @@ from .._util.words import check_unicode
 from .number_text import plain, read_numbers
 
 NumberForm = str
+TimeForm = str
 """How numbers in text are written: "point" or "comma", by the mark of decimals."""
 
 LevelNames = tuple[str, ...]
@@ -96,7 +97,10 @@ def check_numbers_of_levels(columns: Mapping[Any, LevelNames]) -> None:
         them = "them"
     forms = {name: form_of_numbers(levels) for name, levels in bad.items()}
     numbers = {name: form for name, form in forms.items() if form is not None}
+    of_times = {name: form_of_times(levels) for name, levels in bad.items()}
+    times = {name: form for name, form in of_times.items() if form is not None}
     meant = f" {numbers_meant(numbers)}" if numbers else ""
+    meant += f" {times_meant(times)}" if times else ""
     raise ValueError(
         f"{which} Drop {them}, in polars by X.drop({quoted_list(bad)}), or join rare levels into "
         f"one.{meant}"
@@ -107,6 +111,8 @@ def check_numbers_of_levels(columns: Mapping[Any, LevelNames]) -> None:
 _N_SAMPLED = 1000
 _MOST = 0.9
 
+_DIGITS_ALONE = r"^\d+$"
+
 
 def form_of_numbers(levels: LevelNames) -> NumberForm | None:
     """Return how nearly all texts of a column are written as numbers (€110.5M, 88+2, 159lbs).
@@ -115,14 +121,25 @@ def form_of_numbers(levels: LevelNames) -> NumberForm | None:
     them.
     """
     sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
+    if sample.str.contains(_DIGITS_ALONE).all():
+        return None  # as below, without reading them
     shares = {}
     for form in ("point", "comma"):
         text = plain(sample, form == "comma")
         found = text.filter(read_numbers(text).numbers.is_not_null())
-        is_code = found.str.contains(r"^\d+$").all()
+        is_code = found.str.contains(_DIGITS_ALONE).all()
         shares[form] = 0.0 if is_code else len(found) / len(sample)
     best = max(shares, key=shares.__getitem__)  # the first of equals: the point
     return best if shares[best] >= _MOST else None
+
+
+# Fewer texts of numbers are readable as levels.
+_MANY_LEVELS = 20
+
+
+def form_of_many(levels: LevelNames) -> NumberForm | None:
+    """Return `form_of_numbers` of more levels than one reads, else None."""
+    return form_of_numbers(levels) if len(levels) > _MANY_LEVELS else None
 
 
 def numbers_meant(forms: Mapping[Any, NumberForm]) -> str:
@@ -141,9 +158,47 @@ def numbers_meant(forms: Mapping[Any, NumberForm]) -> str:
     )
 
 
+# Dates and times of ISO 8601, and what of polars reads them.
+_DAY = r"^\s*\d{4}-\d{2}-\d{2}"
+_TIMES = (
+    (rf"{_DAY}\s*$", "to_date()"),
+    (rf"{_DAY}[T ]\d{{2}}:\d{{2}}[\d:.]*\s*$", "to_datetime()"),
+    (rf"{_DAY}[T ]\d{{2}}:\d{{2}}[\d:.]*(Z|[+-]\d\d:?\d\d)\s*$", 'to_datetime(time_zone="UTC")'),
+)
+
+
+def form_of_times(levels: LevelNames) -> TimeForm | None:
+    """Return how nearly all texts of a column are read as dates or times; None: they are none."""
+    if not levels:
+        return None
+    sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
+    least = _MOST * len(sample)
+    return next((form for text, form in _TIMES if sample.str.contains(text).sum() >= least), None)
+
+
+def form_of_many_times(levels: LevelNames) -> TimeForm | None:
+    """Return `form_of_times` of more levels than one reads, else None."""
+    return form_of_times(levels) if len(levels) > _MANY_LEVELS else None
+
+
+def times_meant(forms: Mapping[Any, TimeForm]) -> str:
+    """Say how columns of dates or times in text, by their names, become such."""
+    these = "this column" if len(forms) == 1 else "these columns"
+    calls = ", ".join(f"pl.col({_quoted(name)}).str.{form}" for name, form in forms.items())
+    first = _quoted(next(iter(forms)))
+    return (
+        f"If {these} should be dates or times: polars.read_csv(..., try_parse_dates=True) reads "
+        f"them so; else X = X.with_columns({calls}), in pandas pandas.to_datetime(X[{first}])."
+    )
+
+
 def _names_list(names: Sequence[object]) -> str:
     """Return a list of names as Python writes it."""
-    return "[" + ", ".join(quoted_list([n]) if isinstance(n, str) else str(n) for n in names) + "]"
+    return "[" + ", ".join(map(_quoted, names)) + "]"
+
+
+def _quoted(name: object) -> str:
+    return quoted_list([name]) if isinstance(name, str) else str(name)
 
 
 def quoted_list(names: Iterable[object]) -> str:

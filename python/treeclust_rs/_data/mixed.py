@@ -17,8 +17,20 @@ from .._util import listed, warn_user
 from .arrays import check_shape
 from .cells import Cells
 from .frames import FrameSource, count_rows
-from .kinds import Kind, has_levels, kind_words
-from .levels import LevelNames, Texts, check_numbers_of_levels, fitted_levels, unknown_levels
+from .kinds import Kind, has_levels, is_time, kind_words
+from .levels import (
+    LevelNames,
+    NumberForm,
+    Texts,
+    TimeForm,
+    check_numbers_of_levels,
+    fitted_levels,
+    form_of_numbers,
+    form_of_times,
+    numbers_meant,
+    times_meant,
+    unknown_levels,
+)
 from .times import MICROSECONDS
 
 
@@ -180,18 +192,20 @@ def read_as_fitted(
         return block, {}
     data: list[ColumnData] = []
     unknown: dict[int, Texts] = {}
-    remarks = []
+    remarks, changed = [], []
     for position, read, kind, wanted, column in zip(
         positions, source.cells(positions, kinds), kinds, wanted_kinds, columns, strict=True
     ):
         cells = _converted(read, kind, wanted)
         if cells is None:
-            raise TypeError(
-                f"Column {source.names[position]!r} held {kind_words(wanted)} when "
-                f"{estimator_name} was fitted, and now holds {kind_words(kind)} "
-                f"({source.type_of(position)}). Convert it to the type that it had."
-            )
-        if isinstance(cells, Texts):
+            now = f"{kind_words(kind)} ({source.type_of(position)})"
+            texts: LevelNames = ()
+            if isinstance(read, Texts):
+                texts = tuple(read.texts[place] for place in read.present())
+            form = form_of_numbers(texts) if wanted == "number" and texts else None
+            time = form_of_times(texts) if is_time(wanted) else None
+            changed.append(_Changed(source.names[position], kind_words(wanted), now, form, time))
+        elif isinstance(cells, Texts):
             known = fitted.known_levels(column)
             assert known is not None, "text was text in the fit"
             new = unknown_levels(cells, known)
@@ -201,10 +215,42 @@ def read_as_fitted(
             data.append(cells.coded(known))
         else:
             data.append(cells)
+    if changed:
+        raise TypeError(_changed_message(changed, estimator_name))
     check_shape((count_rows(data), len(data)), estimator_name)
     if remarks:
         warn_user(unknown_message(remarks, estimator_name))
     return data, unknown
+
+
+class _Changed(NamedTuple):
+    """A column that holds something else than in the fit."""
+
+    name: str
+    was: str
+    now: str
+    form: NumberForm | None
+    """How its texts are written as numbers, where numbers were."""
+    time: TimeForm | None
+    """How its texts are read as times, where times were."""
+
+
+def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
+    """Say which columns hold something else than in the fit, and how they are converted."""
+    first = changed[0]
+    words = (
+        f"Column {first.name!r} held {first.was} when {estimator_name} was fitted, and now holds "
+        f"{first.now}"
+    )
+    others = [f"{other.name!r} {other.was}, now {other.now}" for other in changed[1:]]
+    if others:
+        words += f"; so do others: {listed(others, 'column')}"
+    them, they = ("it", "it") if not others else ("them", "they")
+    forms = {other.name: other.form for other in changed if other.form is not None}
+    meant = f" {numbers_meant(forms)}" if forms else ""
+    times = {other.name: other.time for other in changed if other.time is not None}
+    meant += f" {times_meant(times)}" if times else ""
+    return f"{words}. Convert {them} to the type that {they} had.{meant}"
 
 
 def unknown_words(name: str, new: list[str]) -> str:

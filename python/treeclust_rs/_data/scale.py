@@ -16,7 +16,7 @@ import numpy.typing as npt
 from .. import _engine
 from .._engine import MISSING_LEVEL
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
-from .levels import form_of_numbers, numbers_meant
+from .levels import form_of_many, form_of_many_times, numbers_meant, times_meant
 from .sparse import SparseTable
 from .sums import weights_of_codes
 from .table import (
@@ -43,12 +43,12 @@ _MAX_ROWS = 1_000
 _IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])[Ii][Dd]$|[a-z](?:Id|ID)$")
 
 
-# Fewer texts of numbers are readable as levels.
-_MANY_LEVELS = 20
-
-
 class ColumnWarning(UserWarning):
     """A column has nearly all of the variance, or looks like an identifier or numbers as text."""
+
+
+class TextNumbersWarning(ColumnWarning):
+    """A column of text looks like numbers."""
 
 
 def plain_scale(scale: Scale, names: Sequence[str] | None = None) -> Any:
@@ -129,6 +129,27 @@ def robust_scale(table: Table, weight: FloatArray | None, deviation: FloatArray)
     return np.where((scale > 0) & np.isfinite(scale), scale, deviation)
 
 
+def sparse_robust_scale(
+    rows: SparseTable, weight: FloatArray | None, deviation: FloatArray
+) -> FloatArray:
+    """Return `robust_scale` of sparse columns, cells that are not stored being 0.
+
+    Both quartiles are 0 where fewer than a quarter of the cells are not. Of the other columns, at
+    most four times as many as a row has cells, one at a time is dense.
+    """
+    is_cell = rows.values != 0.0
+    weights = np.ones(rows.n_samples) if weight is None else weight / weight.max()
+    of_cells = np.repeat(weights, np.diff(rows.indptr)) * is_cell
+    stored = np.bincount(rows.indices, of_cells, minlength=rows.n_features)
+    scale = np.zeros(rows.n_features)
+    often = np.flatnonzero(stored >= (0.25 - _SAME_WEIGHT) * weights.sum())
+    columns = rows.matrix().tocsc()
+    for f in often.tolist():
+        first, third = _quartiles(columns[:, [f]].toarray().ravel(), weight)
+        scale[f] = third / _IQR_OF_NORMAL - first / _IQR_OF_NORMAL
+    return np.where((scale > 0) & np.isfinite(scale), scale, deviation)
+
+
 def _observed(
     table: Table, feature: int, weight: FloatArray | None
 ) -> tuple[npt.NDArray[Any], FloatArray | None]:
@@ -170,8 +191,10 @@ def _quartiles(column: FloatArray, weight: FloatArray | None) -> FloatArray:
     quarters = np.array([0.25, 0.75])
     with np.errstate(over="ignore", invalid="ignore"):
         if weight is None:
-            found = np.quantile(column, quarters, method="averaged_inverted_cdf")
-            return np.asarray(found)
+            ranks = quarters * len(column)
+            places = np.array([np.ceil(ranks) - 1.0, np.floor(ranks)]).astype(np.intp)
+            below, above = np.partition(column, np.unique(places))[places]
+            return np.asarray(above - (above - below) * 0.5)
         order = np.argsort(column, kind="stable")
         column, summed = column[order], np.cumsum(weight[order] / weight.max())
         slack = _SAME_WEIGHT * summed[-1]
@@ -245,9 +268,12 @@ def warn_of_columns(
     Warns
     -----
     ColumnWarning
-        Names the columns, the share of the variance and the way out.
+        Names the columns, the share of the variance and the way out; TextNumbersWarning of text
+        that looks like numbers.
     """
-    remarks = [*_identifiers(table), *_numbers_as_text(table)]
+    for remark in _numbers_as_text(table):
+        warnings.warn(remark, TextNumbersWarning, stacklevel=stacklevel)
+    remarks = [*_identifiers(table), *_times_as_text(table)]
     if compares_columns and not (isinstance(scale, str) and scale == "standard"):
         remarks += _dominance(table, _sampled_deviations(table, weight) / units, scale)
     if remarks:
@@ -340,7 +366,7 @@ def _numbers_as_text(table: Table) -> list[str]:
     """Return a remark if columns hold many texts that look like numbers."""
     found, forms = {}, {}
     for f, known in enumerate(table.levels or ()):
-        if known is None or len(known) <= _MANY_LEVELS or not (form := form_of_numbers(known)):
+        if known is None or not (form := form_of_many(known)):
             continue
         found[column_name(table.feature_names, f)] = known
         forms[table.feature_names[f] if table.feature_names else f] = form
@@ -353,6 +379,20 @@ def _numbers_as_text(table: Table) -> list[str]:
         f"{subject} text that looks like numbers, as {example!r:.60}; every text is a level of "
         f"its own. {numbers_meant(forms)}"
     ]
+
+
+def _times_as_text(table: Table) -> list[str]:
+    """Return a remark if columns hold many texts that are dates or times."""
+    names, quoted, forms = table.feature_names, [], {}
+    for f, known in enumerate(table.levels or ()):
+        if known is not None and (form := form_of_many_times(known)):
+            quoted.append(quoted_column(names, f))
+            forms[names[f] if names else f] = form
+    if not forms:
+        return []
+    which = listed(quoted, "column")
+    subject = f"Column {which} holds" if len(forms) == 1 else f"Columns {which} hold"
+    return [f"{subject} dates or times as text; every text is a level. {times_meant(forms)}"]
 
 
 def _is_enumeration(table: Table, feature: int) -> bool:

@@ -21,6 +21,7 @@ from .scale import (
     level_deviations,
     robust_scale,
     sparse_deviations,
+    sparse_robust_scale,
 )
 from .sparse import SparseTable
 from .sums import weights_of_codes
@@ -59,8 +60,7 @@ class Units:
         with "robust": levels have no quartiles. Where all observed cells are equal the unit is 1.
         Columns of sparse rows keep the origin 0, so that cells which are not stored stay 0.
 
-        Raises ValueError if units that the user gives do not suit the columns, or quartiles of
-        sparse columns are asked for.
+        Raises ValueError if units that the user gives do not suit the columns.
         """
         if isinstance(rows, SparseTable):
             return cls(np.zeros(rows.n_features), _sparse_scale(rows, weight, scale))
@@ -117,13 +117,9 @@ def _sparse_scale(rows: SparseTable, weight: FloatArray | None, scale: Scale) ->
         return np.ones(rows.n_features)
     if not isinstance(scale, str):
         return given_scale(scale, rows.n_features, rows.feature_names)
-    if scale == "robust":
-        raise ValueError(
-            'scale="robust" takes no sparse rows: most of their quartiles are 0. Use '
-            'scale="standard", units of your own, or None.'
-        )
     units = sparse_deviations(rows, weight)
-    return np.where(units > 0, units, 1.0)
+    units = np.where(units > 0, units, 1.0)
+    return sparse_robust_scale(rows, weight, units) if scale == "robust" else units
 
 
 def observed_means(

@@ -23,4 +23,5 @@ from .parameters import (
     takes_sparse,
 )
 from .predictor import Predictor
+from .sparse_rows import centered_where_full, table_of
 from .surrogate import FEATURES, SurrogateFeatures, choose_features, has_features

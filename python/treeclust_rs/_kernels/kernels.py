@@ -59,6 +59,9 @@ KERNELS = tuple(sorted((*PLAIN_KERNELS, *ALIASES)))
 SPARSE_KERNELS = frozenset({"cosine", "hellinger", "linear", "polynomial", "rbf"})
 """Names of the kernels of sparse rows, without aliases."""
 
+SPARSE_FEATURES = frozenset({"cosine", "hellinger", "linear"})
+"""Names of those that have features of sparse rows, see `Kernel.explicit_features`."""
+
 ORIGIN_FREE = frozenset({"epsilon", "gaussian", "laplacian", "linear", "rbf"})
 """Names of kernels whose best partitions do not change when all rows are moved alike."""
 _NOT_NEGATIVE = frozenset({"additive_chi2", "chi2", "hellinger", "histogram_intersection"})

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, issparse
 
 from .._data import sparse_deviations
 from .._util import FloatArray, Interval, StrOptions, at_least, is_number
-from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, SPARSE_KERNELS, Kernel
+from .kernels import ALIASES, KERNELS, PLAIN_KERNELS, SPARSE_FEATURES, SPARSE_KERNELS, Kernel
 from .low_rank import APPROXIMATIONS
 from .sparse_rows import Matrix, as_matrix, table_of
 
@@ -60,10 +60,15 @@ def check_gram_argument(kernel: Any, approximation: str | None, has_gram: bool) 
         )
 
 
-def takes_sparse(kernel: Any, approximation: str | None) -> bool:
-    """Whether a fit with this kernel takes sparse rows; with a matrix given it looks at none."""
+def takes_sparse(kernel: Any, approximation: str | None, *, by_features: bool = False) -> bool:
+    """Whether a fit with this kernel takes sparse rows; with a matrix given it looks at none.
+
+    `by_features`: whether the fit needs features of the rows.
+    """
     if approximation is not None or not isinstance(kernel, str):
         return False
+    if by_features:
+        return kernel in SPARSE_FEATURES
     return kernel == "precomputed" or ALIASES.get(kernel, kernel) in SPARSE_KERNELS
 
 

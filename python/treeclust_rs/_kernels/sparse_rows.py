@@ -54,6 +54,23 @@ def sparse_directions(rows: csr_array) -> csr_array:
     return _divided(scaled, np.sqrt(squared_norms(scaled)))
 
 
+def centered_where_full(rows: csr_array, weight: FloatArray | None) -> tuple[csr_array, FloatArray]:
+    """Return rows whose columns without zeros are about their means, and these means, or 0.
+
+    Other columns stay where they are, so that nothing is stored that was not. `weight`: of the
+    rows; None: ones.
+    """
+    n, d = rows.shape
+    mean = np.zeros(d)
+    full = np.flatnonzero(np.bincount(rows.indices[rows.data != 0.0], minlength=d) == n)
+    if len(full) == 0:
+        return rows, mean
+    with np.errstate(over="ignore", invalid="ignore"):  # the core checks for overflow
+        columns = rows[:, full].toarray()
+        mean[full] = np.average(columns, axis=0, weights=weight)
+        return with_cells(rows, rows.data - mean[rows.indices]), mean
+
+
 def with_cells(rows: csr_array, cells: FloatArray) -> csr_array:
     """Return rows that have other numbers in their stored cells."""
     return csr_array((cells, rows.indices, rows.indptr), shape=rows.shape)

@@ -116,10 +116,12 @@ def column_means(data: WeightedRows[Any], n: int) -> FloatArray:
     return np.tile(middle, (n, 1))
 
 
-def own_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
+def own_medians(data: WeightedRows[Any], labels: npt.NDArray[Any], k: int) -> FloatArray:
     """Return the lower medians of the clusters in the columns' own units; NaN for empty ones."""
-    matrix = Units.own(data.rows.n_features).matrix(data.rows)
-    return cluster_medians(matrix, labels, k, data.weight)
+    rows = data.rows
+    is_sparse = isinstance(rows, SparseTable)
+    matrix = rows.matrix() if is_sparse else Units.own(rows.n_features).matrix(rows)
+    return cluster_medians(matrix, labels, k, data.weight) + 0.0  # no negative zeros
 
 
 def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
@@ -171,8 +173,9 @@ def cost_about(
         If the cost overflows.
     """
     if isinstance(data.rows, SparseTable):
-        assert criterion == "kmeans" and rest is None, "callers refuse the others"
-        cost = _sparse_cost_about(data, centers, labels)
+        assert rest is None, "sparse rows have none"
+        by_means = criterion == "kmeans"
+        cost = (_sparse_cost_about if by_means else _sparse_l1_about)(data, centers, labels)
     else:
         cost = _table_cost_about(data, centers, labels, criterion, rest)
     if not np.isfinite(cost):
@@ -195,6 +198,30 @@ def _sparse_cost_about(
     return float(spread.sum()) + moved
 
 
+def _sparse_l1_about(
+    data: WeightedRows[SparseTable], centers: FloatArray, labels: npt.NDArray[Any]
+) -> float:
+    """Return `cost_about` of sparse rows for k-medians, from terms that are not negative.
+
+    Those of stored cells, and what the other cells of a cluster cost together, column by column.
+    """
+    rows, (k, d) = data.rows, centers.shape
+    weight = np.ones(rows.n_samples) if data.weight is None else data.weight
+    sizes = np.diff(rows.indptr)
+    places = np.repeat(labels.astype(np.int64) * d, sizes) + rows.indices
+    of_cells = np.repeat(weight, sizes)
+    with np.errstate(over="ignore"):
+        apart = np.abs(rows.values - centers.ravel()[places]) / data.units.scale[rows.indices]
+        stored = weighted_sum(apart, of_cells)
+    n_stored = np.bincount(places, minlength=k * d).reshape(k, d)
+    weight_stored = np.bincount(places, of_cells, minlength=k * d).reshape(k, d)
+    n_rows = np.bincount(labels, minlength=k)[:, np.newaxis]
+    others = np.bincount(labels, weight, minlength=k)[:, np.newaxis] - weight_stored
+    others = np.where(n_stored < n_rows, np.maximum(others, 0.0), 0.0)
+    with np.errstate(over="ignore"):
+        return stored + float((others * (np.abs(centers) / data.units.scale)).sum())
+
+
 def _table_cost_about(
     data: WeightedRows[Table],
     centers: FloatArray,
@@ -207,6 +234,9 @@ def _table_cost_about(
     def of_column(feature: int) -> float:
         sizes = points.costs(data, labels, feature)
         with np.errstate(over="ignore"):
+            if criterion == "kmedians":  # as a fit in parts, where rows have no order
+                sizes = sizes if weight is None else weight * sizes
+                return float(sums_by_group(sizes[:, None], np.zeros(len(sizes)), 1, 1)[0, 0])
             return weighted_sum(sizes, weight)
 
     return float(sum(map_in_order(of_column, range(data.rows.n_features), data.threads.n_jobs)))

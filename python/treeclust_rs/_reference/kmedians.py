@@ -5,7 +5,9 @@ l1 distances and is always a value of the data. Starts are drawn as in k-means++
 with probability proportional to weight times l1 distance to the nearest center chosen so far.
 
 Cost: O(n k d) a round for the distances and O(n d) for the medians (O(n d log n) with unequal
-weights); memory O(n) beside the data. One thread, fixed order: the same bits from run to run.
+weights); memory O(n) beside the data. Of sparse rows O(cells k + k d) and O(cells): columns whose
+stored cells are the lesser part of a cluster have the median 0. One thread, fixed order: the same
+bits from run to run.
 
 References
 ----------
@@ -17,10 +19,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array, issparse
 from scipy.spatial.distance import cdist
 from sklearn.utils import check_random_state
 
 from .._util import FloatArray, IntArray
+
+Matrix = Any
+"""Rows: a `FloatArray`, or a csr_array whose missing cells are 0."""
 
 # Entries of a temporary block: 8 MiB of float64, which bounds the memory of each step.
 _MAX_BLOCK = 1 << 20
@@ -31,7 +37,7 @@ _MARGIN = 1e-12
 
 
 def kmedians(
-    X: npt.ArrayLike,
+    X: Matrix,
     n_clusters: int,
     sample_weight: npt.ArrayLike | None = None,
     n_init: int = 10,
@@ -42,7 +48,7 @@ def kmedians(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or csr_array of shape (n_samples, n_features)
         Finite numbers.
     n_clusters : int, in [1, n_samples]
         The number of clusters.
@@ -78,7 +84,7 @@ def kmedians(
     their clusters, and no cluster is empty. The cost never rises from round to round; a cluster
     that falls empty restarts at the worst-served row (largest weight times distance).
     """
-    data = np.ascontiguousarray(X, dtype=np.float64)
+    data = X if issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
     n_samples = data.shape[0]
     if not 1 <= n_clusters <= n_samples:
         raise ValueError(
@@ -113,7 +119,7 @@ def kmedians(
 
 
 def cluster_medians(
-    X: npt.ArrayLike,
+    X: Matrix,
     labels: npt.ArrayLike,
     n_clusters: int,
     sample_weight: npt.ArrayLike | None = None,
@@ -122,7 +128,7 @@ def cluster_medians(
 
     Parameters
     ----------
-    X : array-like of shape (n_samples, n_features)
+    X : array-like or csr_array of shape (n_samples, n_features)
         Finite numbers.
     labels : array-like of shape (n_samples,), int
         The cluster of each row; rows with a label outside [0, n_clusters) are left out.
@@ -136,7 +142,7 @@ def cluster_medians(
     ndarray of shape (n_clusters, n_features), float64
         NaN for a cluster without rows.
     """
-    data = np.asarray(X)
+    data = X if issparse(X) else np.asarray(X)
     codes = np.asarray(labels)
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if weight is not None:
@@ -156,9 +162,31 @@ def cluster_medians(
         if weight_rows is not None and np.all(weight_rows == weight_rows[0]):
             weight_rows = None  # selection instead of sorting
         width = max(1, _MAX_BLOCK // len(rows))
+        if issparse(data):
+            medians[cluster] = _sparse_medians(data[rows], weight_rows, width)
+            continue
         for first in range(0, data.shape[1], width):
             block = np.ascontiguousarray(data[:, first : first + width][rows].T, dtype=np.float64)
             medians[cluster, first : first + width] = _median_of_lines(block, weight_rows)
+    return medians
+
+
+def _sparse_medians(rows: csr_array, weight: FloatArray | None, width: int) -> FloatArray:
+    """Compute the lower median of every column of sparse rows, `width` dense columns at a time.
+
+    It is 0 where cells that are not 0 have less than half of the weight: only columns where they
+    have more are made dense, which are at most some twice as many as a row has cells.
+    """
+    medians = np.zeros(rows.shape[1])
+    weights = np.ones(rows.shape[0]) if weight is None else weight
+    of_cells = np.repeat(weights, np.diff(rows.indptr)) * (rows.data != 0.0)
+    stored = np.bincount(rows.indices, of_cells, minlength=rows.shape[1])
+    often = np.flatnonzero(stored >= (0.5 - 2.0 * _MARGIN) * weights.sum())
+    columns = rows[:, often].tocsc()
+    for first in range(0, len(often), width):
+        some = slice(first, first + width)
+        block = np.ascontiguousarray(columns[:, some].toarray().T)
+        medians[often[some]] = _median_of_lines(block, weight)
     return medians
 
 
@@ -179,29 +207,59 @@ def _median_of_lines(block: FloatArray, weight: FloatArray | None) -> FloatArray
     return medians
 
 
-def _nearest(X: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
+def _nearest(X: Matrix, centers: FloatArray) -> tuple[IntArray, FloatArray]:
     """Find the nearest center of every row, the lowest index on ties, and the distance to it."""
     labels = np.empty(X.shape[0], dtype=np.int64)
     distances = np.empty(X.shape[0])
-    step = max(1, _MAX_BLOCK // centers.shape[0])
+    is_sparse = issparse(X)
+    n_cells = X.nnz // X.shape[0] + 1 if is_sparse else 1
+    step = max(1, _MAX_BLOCK // (centers.shape[0] * n_cells))
+    sizes, by_column = np.abs(centers).sum(axis=1), np.ascontiguousarray(centers.T)
     for first in range(0, X.shape[0], step):
         rows = slice(first, first + step)
-        block = cdist(X[rows], centers, "cityblock")
+        if is_sparse:
+            block = _sparse_distances(X[rows], by_column, sizes)
+        else:
+            block = cdist(X[rows], centers, "cityblock")
         labels[rows] = block.argmin(axis=1)
         distances[rows] = block.min(axis=1)
     return labels, distances
 
 
-def _distances_to(X: FloatArray, point: FloatArray) -> FloatArray:
-    return _nearest(X, point[np.newaxis])[1]
+def _sparse_distances(rows: csr_array, by_column: FloatArray, sizes: FloatArray) -> FloatArray:
+    """Return the l1 distances of sparse rows to centers: |c|, and what stored cells change of it.
+
+    `by_column`: d x k; `sizes`: the l1 norms of the centers.
+    """
+    centers = by_column[rows.indices]
+    changes = np.abs(rows.data[:, np.newaxis] - centers) - np.abs(centers)
+    places = np.arange(len(changes))
+    of_row = csr_array(
+        (np.ones(len(changes)), places, rows.indptr), shape=(rows.shape[0], len(changes))
+    )
+    distances = sizes + of_row @ changes
+    # Differences of sums: what rounding may have made of 0 is 0.
+    terms = sizes + np.asarray(abs(rows).sum(axis=1)).reshape(-1, 1)
+    distances[distances <= 4.0 * np.finfo(np.float64).eps * terms] = 0.0
+    return np.asarray(distances)
+
+
+def _distances_to(X: Matrix, row: int) -> FloatArray:
+    """Return the distances of all rows to one of them."""
+    return _nearest(X, _dense_rows(X, [row]))[1]
+
+
+def _dense_rows(X: Matrix, rows: list[int]) -> FloatArray:
+    """Return copies of some rows with all their cells."""
+    return np.asarray(X[rows].toarray() if issparse(X) else X[rows])
 
 
 def _seed_centers(
-    X: FloatArray, weight: FloatArray, n_clusters: int, rng: np.random.RandomState
+    X: Matrix, weight: FloatArray, n_clusters: int, rng: np.random.RandomState
 ) -> FloatArray:
     """Draw the first centers among the rows; fewer when there are fewer distinct rows."""
     chosen = [_draw(weight, rng)]
-    nearest = _distances_to(X, X[chosen[0]])
+    nearest = _distances_to(X, chosen[0])
     while len(chosen) < n_clusters:
         mass = weight * nearest
         if not mass.any():
@@ -209,8 +267,8 @@ def _seed_centers(
             if not mass.any():
                 break
         chosen.append(_draw(mass, rng))
-        np.minimum(nearest, _distances_to(X, X[chosen[-1]]), out=nearest)
-    return X[chosen]
+        np.minimum(nearest, _distances_to(X, chosen[-1]), out=nearest)
+    return _dense_rows(X, chosen)
 
 
 def _draw(mass: FloatArray, rng: np.random.RandomState) -> int:
@@ -224,7 +282,7 @@ def _draw(mass: FloatArray, rng: np.random.RandomState) -> int:
 
 
 def _lloyd(
-    X: FloatArray, weight: FloatArray, centers: FloatArray, max_iter: int
+    X: Matrix, weight: FloatArray, centers: FloatArray, max_iter: int
 ) -> tuple[FloatArray, IntArray, float, int]:
     """Alternate nearest centers and medians until no label changes."""
     labels, distances = _nearest(X, centers)
@@ -240,9 +298,7 @@ def _lloyd(
     return centers, labels, float(np.sum(weight * distances)), n_iter
 
 
-def _update_centers(
-    X: FloatArray, weight: FloatArray, labels: IntArray, n_centers: int
-) -> FloatArray:
+def _update_centers(X: Matrix, weight: FloatArray, labels: IntArray, n_centers: int) -> FloatArray:
     """Compute the medians; an empty cluster restarts at the worst-served row."""
     centers = cluster_medians(X, labels, n_centers, weight)
     empty = np.isnan(centers[:, 0])
@@ -250,6 +306,6 @@ def _update_centers(
         _, distances = _nearest(X, centers[~empty])
         for cluster in np.flatnonzero(empty):
             worst = int(np.argmax(weight * distances))
-            centers[cluster] = X[worst]
-            np.minimum(distances, _distances_to(X, X[worst]), out=distances)
+            centers[cluster] = _dense_rows(X, [worst])[0]
+            np.minimum(distances, _distances_to(X, worst), out=distances)
     return centers

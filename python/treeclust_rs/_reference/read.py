@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._data import Encoding, SparseTable, Table
 from .._util import BoolArray, FloatArray, IntArray, distinct, format_count, is_noise, listed
+from .._util.words import MAX_NAME_LENGTH, shorten
 
 
 @dataclass(frozen=True)
@@ -173,7 +174,8 @@ def read_centers(array: npt.NDArray[Any], table: Table | SparseTable, what: str)
     k, d = centers.shape
     own = _own_coordinates(table)
     if own is not None and d != own.n_coordinates:
-        names = listed(own.names(table.feature_names), "column")
+        all_names = own.names(table.feature_names)
+        names = listed([repr(shorten(name, MAX_NAME_LENGTH)) for name in all_names], "column")
         raise ValueError(
             f"{what} has {format_count(d, 'column')}, but X has {own.n_coordinates}, of which "
             f"columns of text have one for each level: {names}."

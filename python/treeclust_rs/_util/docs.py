@@ -233,7 +233,7 @@ tree : ClusterTree, fitted estimator or tree of scikit-learn
 [clustered_rows]
 X : array-like, frame or sparse matrix of shape (n_samples, n_features)
     The data. As for `IMM`, cells may be missing, which cost nothing, and columns of frames hold
-    text, booleans, dates and times. Sparse rows are taken for k-means costs.
+    text, booleans, dates and times. Sparse rows are taken for k-means and k-medians costs.
 labels : array-like of shape (n_samples,)
     Cluster of each row, integers or strings; rows labelled -1 are left out.
 sample_weight : array-like of shape (n_samples,), default=None
@@ -507,11 +507,11 @@ y : ignored
     For the API. Labels to be explained are given as the parameter `reference`.
 
 [who_takes_sparse]
-`IMM` and `ExKMC` (with ``criterion="kmeans"`` and threshold cuts), `BestTree` (with
-``objective="kmeans"``), `KernelKMeans` (with the kernels linear, cosine, hellinger, polynomial
-and rbf, without approximation), and `KernelExpand` and `KernelExKMC` (with these kernels and
-thresholds alone, from ``base_tree=None`` unless the kernel is linear, cosine or polynomial)
-take scipy.sparse matrices too: cells that are not stored are 0, and nothing is made dense.
+`IMM`, `ExKMC`, `BestTree`, `Kauri` (with the kernels linear, cosine and hellinger),
+`KernelKMeans` (with these, polynomial and rbf), `KernelExpand` and `KernelExKMC` (with the
+kernels of `KernelKMeans`, from ``base_tree=None`` unless the kernel is linear, cosine or
+polynomial) and `KernelIMM` (with the linear one), without approximation, take scipy.sparse
+matrices too: cells that are not stored are 0, and nothing is made dense.
 
 [who_takes_mixed]
 Missing cells and, in frames, columns of text, booleans, dates and times are taken by

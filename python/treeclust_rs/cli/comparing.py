@@ -8,7 +8,7 @@ import polars as pl
 from sklearn.utils import get_tags
 
 from .._base import ReadAs
-from .._data import ColumnWarning
+from .._data import ColumnWarning, TextNumbersWarning
 from ..selection import compare as compare_methods
 from ..selection.comparison import default_methods
 from .features import chosen_columns, chosen_reading, features, is_mixed
@@ -43,8 +43,8 @@ def compare(arguments: argparse.Namespace) -> None:
     frame = features(source, columns, arguments, read_as, mixed=True)
     if is_mixed(frame):
         methods = _that_take_mixed(methods, source, columns, arguments, read_as)
-    if arguments.quiet:
-        warnings.simplefilter("ignore", ColumnWarning)
+    # `features` has said it in the words of the command.
+    warnings.simplefilter("ignore", ColumnWarning if arguments.quiet else TextNumbersWarning)
     for name, model in models.items():
         _check_columns(name, model, frame)
     k = number_of_clusters(arguments, reference)

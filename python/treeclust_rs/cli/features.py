@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
 import polars as pl
 
@@ -69,6 +71,11 @@ def features(
     if found.number_like:
         option = option_text("--numbers", found.number_like)
         write_remark(f"text that looks like numbers is text; for numbers add {option}", arguments)
+    if found.comma_like:
+        names = ", ".join(found.comma_like)
+        write_remark(
+            f"text that looks like numbers with decimal commas is text: {names}.", arguments
+        )
     if found.date_like:
         names = ", ".join(found.date_like)
         write_remark(f"dates that are not written as 2024-12-31 are text: {names}.", arguments)
@@ -78,9 +85,7 @@ def features(
 def is_mixed(frame: pl.DataFrame) -> bool:
     """Whether a table has text, times or missing cells."""
     return any(
-        column.has_nulls()
-        or not (column.dtype.is_numeric() or column.dtype == pl.Boolean)
-        or (column.dtype.is_float() and column.is_nan().any())
+        not (column.dtype.is_numeric() or column.dtype == pl.Boolean) or _missing(column).any()
         for column in frame
     )
 
@@ -154,9 +159,21 @@ def _what_they_hold(frame: pl.DataFrame) -> str:
             kinds.append(f"{len(names):,} of numbers")
         elif names:
             kinds.append(f"{len(names):,} of {what} ({listed(list(names))})")
-    missing = [column for column in frame if column.has_nulls()]
-    gaps = f"; missing cells in {format_count(len(missing), 'column')}" if missing else ""
-    return f": {', '.join(kinds)}{gaps}"
+    gaps = [_missing(column) for column in frame]
+    n_columns = sum(bool(missing.any()) for missing in gaps)
+    if not n_columns:
+        return f": {', '.join(kinds)}"
+    text = f": {', '.join(kinds)}; missing cells in {format_count(n_columns, 'column')}"
+    n_empty = int(reduce(and_, gaps).sum())
+    if not n_empty:
+        return text
+    are = "row of gaps alone is" if n_empty == 1 else "rows of gaps alone are"
+    return f"{text}; {n_empty:,} {are} left out of the fit"
+
+
+def _missing(column: pl.Series) -> pl.Series:
+    """Return where cells are missing: null or NaN."""
+    return column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
 
 
 def _units(read_as: ReadAs) -> str:

@@ -54,13 +54,13 @@ def _check_stream(arguments: argparse.Namespace) -> None:
     """Raise UserError for options that a fit batch by batch does not take."""
     if arguments.method not in ("exkmc", "imm"):
         raise UserError("--stream goes with --method exkmc or imm: add one of these.")
-    for option, value, without in (
-        ("--criterion", "kmedians", "the criterion is kmeans"),
-        ("--cuts", "interval", "cuts are thresholds"),
-        ("--scale", "robust", "add --scale standard, or units by --unit"),
-    ):
+    for option, value, without in (("--cuts", "interval", "cuts are thresholds"),):
         if value_of(arguments, option) == value:
             raise UserError(f"--stream does not go with {option} {value}: {without}.")
+    if arguments.reference is not None and value_of(arguments, "--criterion") == "kmedians":
+        raise UserError(
+            "--stream takes --reference with --criterion kmeans alone: leave one of them out."
+        )
     for option in ("--numbers", "--levels"):
         if value_of(arguments, option):
             raise UserError(
@@ -111,8 +111,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "what to cluster",
         "In text files numbers, true and false, dates as 2024-12-31 and times as 2024-12-31 23:59 "
         "are read as such,\nother columns as text, whose different cells are levels. Empty cells "
-        "are missing; except in text also NA,\nN/A, NaN and null. Columns of Parquet files are "
-        "what their types say.",
+        "are missing; except in text also NA,\nN/A, NaN and null. Spaces around cells do not "
+        "count. Columns of Parquet files are\nwhat their types say.",
     )
     columns = group.add_mutually_exclusive_group()
 
@@ -402,9 +402,9 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     )
     add_stream(
         work,
-        "for tables larger than memory, with --method exkmc or imm and columns of "
-        "numbers without gaps: read them batch by batch, some dozens of times; with --reference or "
-        "up to 100,000 rows, the model is the same, of more rows k-means sees a sample",
+        "for tables larger than memory, with --method exkmc or imm: read them batch by batch, some "
+        "dozens of times, columns of text files as numbers; up to 100,000 rows, or with "
+        "--reference, the model is the same, of more rows k-means sees a sample",
     )
 
 

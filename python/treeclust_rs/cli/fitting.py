@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from sklearn.utils import get_tags
 
-from .._data import ColumnWarning, Scale
+from .._data import ColumnWarning, Scale, TextNumbersWarning
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import format_count
 from .._util.arrays import NOISE
@@ -31,7 +31,7 @@ from .output import (
     write_batches,
     write_table,
 )
-from .reading import Source, leave_out, read_source
+from .reading import AS_IT_IS, Source, leave_out, read_source
 from .streaming import Batch, open_stream
 from .text_files import quoted
 
@@ -90,8 +90,8 @@ def _fit_table(arguments: argparse.Namespace) -> _Fitted:
         raise UserError(f"--levels: --method {method.name} takes numbers alone. {MIXED_METHODS}")
     read_as = chosen_reading(source, columns, arguments)
     frame = features(source, columns, arguments, read_as, mixed=mixed)
-    if arguments.quiet:
-        warnings.simplefilter("ignore", ColumnWarning)
+    # `features` has said it in the words of the command.
+    warnings.simplefilter("ignore", ColumnWarning if arguments.quiet else TextNumbersWarning)
     model.fit(frame)
     model._read_as = read_as
     with_costs = True
@@ -120,12 +120,12 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     clusters: set[object] = set()
 
     def rows() -> Iterator[pl.DataFrame]:
-        return stream.map(lambda batch: _complete_numbers(batch, columns, chosen_by))
+        return stream.map(lambda batch: _columns_of(batch, columns, chosen_by))
 
     def with_labels(batch: Batch) -> pl.DataFrame:
         labels = batch.labels(reference)
         clusters.update(labels.tolist())
-        frame = _complete_numbers(batch, columns, chosen_by)
+        frame = _columns_of(batch, columns, chosen_by)
         return frame.with_columns(pl.Series(reference, labels))
 
     try:
@@ -146,10 +146,15 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     return _Fitted(model, True, write_labels)
 
 
-def _complete_numbers(batch: Batch, columns: list[str], chosen_by: str) -> pl.DataFrame:
-    """Return the columns to fit of a batch; raise DataError if they are not complete numbers."""
-    instead = " With --stream columns are numbers without gaps."
-    frame = batch.numbers(columns, chosen_by=chosen_by, instead=instead)
+def _columns_of(batch: Batch, columns: list[str], chosen_by: str) -> pl.DataFrame:
+    """Return the columns to fit of a batch: of Parquet as they are, of text files numbers.
+
+    Raises DataError for infinite cells, and cells of text files that are not numbers.
+    """
+    if batch.text is None:
+        return batch.typed(columns, AS_IT_IS, chosen_by)
+    instead = " With --stream columns of text files are numbers; Parquet has all types."
+    frame = batch.numbers(columns, chosen_by=chosen_by, gaps=True, instead=instead)
     flags = [column.name for column in frame if column.dtype == pl.Boolean]
     if flags:
         raise DataError(

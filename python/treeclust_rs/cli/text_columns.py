@@ -9,6 +9,7 @@ from functools import partial
 import polars as pl
 
 from .._base import ReadAs
+from .._data.levels import form_of_many
 from .._data.number_text import plain, read_numbers
 from .._engine import MISSING_LEVEL
 from .._util import listed
@@ -41,6 +42,8 @@ class TextRemarks:
     """Numbers with decimal commas."""
     number_like: list[str] = field(default_factory=list)
     """Nothing is wrong, but ``--numbers`` could read them."""
+    comma_like: list[str] = field(default_factory=list)
+    """Nothing is wrong, but they would be numbers if decimal commas were points."""
     date_like: list[str] = field(default_factory=list)
     """Nothing is wrong, but in another form they would be read as dates."""
     has_commas: bool = False
@@ -96,6 +99,8 @@ def _look_at(source: Source, column: pl.Series, chosen: bool, found: TextRemarks
         found.wide[name] = f"{name!r} ({n_levels:,} levels, such as {cells.drop_nulls()[0]!r:.40})"
     elif is_number and n_levels > 1 and read.is_uniform:
         found.number_like.append(name)
+    elif form := form_of_many(tuple(column.drop_nulls().unique().cast(pl.String))):
+        (found.comma_like if form == "comma" else found.number_like).append(name)
 
 
 def _slips(cells: pl.Series, decimal_comma: bool) -> pl.Series | None:

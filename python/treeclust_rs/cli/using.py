@@ -49,7 +49,9 @@ def profile(arguments: argparse.Namespace) -> None:
     method_of(model)  # refuses models that explain nothing
     rows = features_of(read_source(arguments), model, None, all_columns=True)
     found = model.profile(rows, scale=None if arguments.scale == "model" else arguments.scale)
-    print(found)
+    text = str(found)
+    rest = text.removesuffix(": see table")  # what is left out, in words of Python
+    print(text if rest == text else f"{rest}: -o TABLE writes all")
     if output is not None:
         write_table(found.table, output)
     if picture is not None:

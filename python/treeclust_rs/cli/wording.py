@@ -31,6 +31,7 @@ _PARTS = re.compile(
     r"|\bscale=\{(?P<column>'(?:[^'\\]|\\.)*'|\"[^\"]*\"): (?P<unit>[^}]+)\}"
     rf"|(?P<fitted>when (?:{'|'.join(_METHODS)}) was fitted)"
     rf"|(?P<unseen>that (?:{'|'.join(_METHODS)}) did not see in the fit)"
+    r'|\bBestTree\(objective="(?P<objective>\w+)"\)'
     r"|(?P<leave>leave (?:it|them) out) of X\b"
     rf"|\b(?P<name>{_NAMES})=(?P<value>\"[^\"]*\"|'[^']*'|[^\s,;:.)]+(?:\.\d+)?)"
     # Names of columns and labels in quotes stay as they are; an apostrophe opens no quotes.
@@ -57,6 +58,8 @@ def _replace(part: re.Match[str]) -> str:
         return "in the fit"
     if part["unseen"]:
         return "that the fit did not have"
+    if part["objective"]:
+        return f"--objective {part['objective']}"
     if part["leave"]:
         return f"{part['leave']} with --drop"
     if name and part["value"] == "None":

@@ -52,8 +52,9 @@ class ExKMC(CentersTree):
     exactly the one that sorting every column at every node would give. Growth ends early where no
     single cut lowers the surrogate cost.
 
-    Sparse rows (``criterion="kmeans"``, threshold cuts) take O(cells k) instead; the tree is that
-    of the same rows as a dense table. ``scale="standard"`` divides them and moves no zero.
+    Sparse rows take O(cells k) instead, with intervals O(cells k^2); the tree is that of the same
+    rows as a dense table. `scale` divides them and moves no zero. Medians of columns that are 0 in
+    most rows are 0: k-medians tells clusters of such rows hardly apart.
 
     Of a column of text the cut is the best of all sets of levels (but for a `min_samples_leaf`
     above 64: nearly the best). Missing cells are not filled: costs and means are of the observed
@@ -78,16 +79,13 @@ class ExKMC(CentersTree):
     """
 
     _takes_missing: ClassVar[bool] = True
+    _takes_sparse: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
         **CentersTree._parameter_constraints,
         **LIMITS,
         "base_tree": [StrOptions({"imm"}), None],
         "cuts": [StrOptions({"threshold", "interval"})],
     }
-
-    @property
-    def _takes_sparse(self) -> bool:  # type: ignore[override]
-        return self.criterion == "kmeans" and self.cuts == "threshold"
 
     n_clusters: int | None = None
     _: KW_ONLY

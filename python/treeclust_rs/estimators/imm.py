@@ -49,8 +49,8 @@ class IMM(CentersTree):
     column, then the lowest threshold. A column whose observed cells are all equal is never cut,
     not even its missing cells from the others.
 
-    Sparse rows (``criterion="kmeans"``) take O(cells) per level instead; the tree is that of the
-    same rows as a dense table. ``scale="standard"`` divides them and moves no zero.
+    Sparse rows take O(cells) per level instead; the tree is that of the same rows as a dense table.
+    `scale` divides them and moves no zero.
 
     Of a column of text every level goes to the side where it makes fewer mistakes; all ways to part
     the centers of a node are tried up to 8 of them. Missing cells are not filled: costs and means
@@ -79,14 +79,11 @@ class IMM(CentersTree):
     """
 
     _takes_missing: ClassVar[bool] = True
+    _takes_sparse: ClassVar[bool] = True
     _parameter_constraints: ClassVar[Constraints] = {
         **CentersTree._parameter_constraints,
         "cut_score": [StrOptions({"mistakes", "emn"})],
     }
-
-    @property
-    def _takes_sparse(self) -> bool:  # type: ignore[override]
-        return self.criterion == "kmeans"
 
     n_clusters: int | None = None
     _: KW_ONLY

@@ -18,6 +18,7 @@ class KernelExKMC(GrownKernelTree):
     %(grown_kernel_tree_parameters)s
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
+    %(encoded_names)s
     cost_path_ : polars.DataFrame
         By number of leaves `cost`, the surrogate about the reference's implicit means, and
         `inertia`.

@@ -18,8 +18,10 @@ class KernelExpand(GrownKernelTree):
     smaller sizes: see `cost_path_` and `truncate`.
 
     %(grown_kernel_tree_parameters)s
-    cluster_centers_ : ndarray of shape (n_clusters, n_features)
-        Means of the clusters' rows in the columns' own units, whatever the kernel is.
+    cluster_centers_ : ndarray of shape (n_clusters, n_coordinates)
+        Means of the clusters' rows in the columns' own units, whatever the kernel is; a column of
+        text has the share of each of its levels.
+    %(encoded_names)s
     cost_path_ : polars.DataFrame
         By number of leaves `cost`, the weight of the rows in leaves of another label, and
         `inertia`.

@@ -38,6 +38,7 @@ class KernelIMM(KernelTree):
     %(kernel_tree_attributes)s
     cluster_centers_ : ndarray of shape (n_clusters, n_features)
         Means of the clusters' rows in the columns' own units, whatever the kernel is.
+    %(encoded_names)s
     cost_path_ : polars.DataFrame
         `cost`, the weight of the rows in leaves of another label, and `inertia`: one line, there is
         one tree.

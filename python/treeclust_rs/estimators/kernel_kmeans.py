@@ -136,8 +136,8 @@ class KernelKMeans(SavedEstimator):
     Sparse rows are taken by the kernels linear, cosine, hellinger, polynomial and rbf, without an
     approximation, and never made dense: a start of the kernels with features takes O(cells k) for
     each round. The clusters are those of the same rows as a dense table, but for rounding: rows
-    that are nearly as near to another mean may get its label. ``scale="standard"`` divides sparse
-    rows and moves no zero.
+    that are nearly as near to another mean may get its label. `scale` divides sparse rows and
+    moves no zero.
 
     References
     ----------

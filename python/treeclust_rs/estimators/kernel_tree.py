@@ -309,8 +309,6 @@ class KernelTree(CostTree, KernelModel, abstract=True):
 
     def _has_units_of(self, given: KernelKMeans, fit_rows: FitRows[Any]) -> bool:
         """Whether kernel k-means would have this fit's units on its rows."""
-        if isinstance(fit_rows.rows, SparseTable) and given.scale == "robust":
-            return False  # sparse rows have no such units
         units = Units.of(fit_rows.rows, fit_rows.weight, given.scale, fit_rows.threads)
         return np.allclose(units.scale, fit_rows.units.scale, rtol=_ROUNDING, atol=0.0)
 
@@ -401,10 +399,10 @@ class GrownKernelTree(KernelTree, abstract=True):
 
     @property
     def _takes_sparse(self) -> bool:  # type: ignore[override]
-        # Thresholds alone: surrogate features of sparse rows are not computed.
+        # Surrogate features of sparse rows are not computed.
         has_surrogate = self.kernel != "linear" and has_features(self.kernel)
-        by_thresholds = self.cuts != "interval" and not (has_surrogate and self.base_tree)
-        return by_thresholds and takes_sparse(self.kernel, self.approximation)
+        by_columns = not (has_surrogate and self.base_tree)
+        return by_columns and takes_sparse(self.kernel, self.approximation)
 
     def _growth(self) -> KernelGrowth:
         if self.base_tree is None:

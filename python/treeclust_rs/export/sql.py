@@ -178,11 +178,22 @@ def cells_to_sql(
 class _Sql:
     """A part of an expression: a column, a sum or a test.
 
-    `binding` says how tightly its operator binds: 1 OR, 2 AND, 3 all others.
+    `binding` says how tightly its operator binds: 1 OR, 2 AND, 3 all others. `negated` is the test
+    that this one is not, where it is known; `is_never_null` says that the value is true or false
+    for every row.
     """
 
-    def __init__(self, text: str, language: _Language, binding: int = 3) -> None:
+    def __init__(
+        self,
+        text: str,
+        language: _Language,
+        binding: int = 3,
+        *,
+        negated: _Sql | None = None,
+        is_never_null: bool = False,
+    ) -> None:
         self.text, self._language, self._binding = text, language, binding
+        self._negated, self._is_never_null = negated, is_never_null
 
     def _with(self, text: str, binding: int = 3) -> _Sql:
         return _Sql(text, self._language, binding)
@@ -213,10 +224,17 @@ class _Sql:
         return self._with(" AND ".join(sides), 2)
 
     def __or__(self, other: _Sql) -> _Sql:
-        return self._with(f"{self.text} OR {other.text}", 1)
+        # A test for missing cells that comes first is of the same cells: it is true where the
+        # other is null.
+        text = f"{self.text} OR {other.text}"
+        return _Sql(text, self._language, 1, is_never_null=self._is_never_null)
 
     def __invert__(self) -> _Sql:
-        return self._with(f"NOT COALESCE({self.text}, FALSE)")
+        # Null does not hold, so that twice not is the test itself.
+        if self._negated is not None:
+            return self._negated
+        plain = f"NOT ({self.text})" if self._is_never_null else f"NOT COALESCE({self.text}, FALSE)"
+        return _Sql(plain, self._language, negated=self, is_never_null=True)
 
 
 @dataclass
@@ -341,7 +359,7 @@ class _Language(Language[_Case]):
         return _Case(self.string(label) if isinstance(label, str) else str(label))
 
     def is_missing(self, cells: _Sql, column: Column) -> _Sql:
-        is_null = _Sql(f"{cells.text} IS NULL", self)
+        is_null = _Sql(f"{cells.text} IS NULL", self, is_never_null=True)
         if self._how.is_nan is None or column.has_levels or column.is_time:
             return is_null
         return is_null | _Sql(self._how.is_nan.format(cells.text), self)

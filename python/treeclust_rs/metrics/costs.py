@@ -182,7 +182,7 @@ def surrogate_cost(
     Parameters
     ----------
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-        The data, as for `kmeans_cost`; sparse only with ``criterion="kmeans"``.
+        The data, as for `kmeans_cost`.
     labels : array-like of int, shape (n_samples,)
         Row of `centers` that each row belongs to; rows labelled -1 are left out.
     centers : array-like of shape (n_clusters, n_features)
@@ -206,7 +206,7 @@ def surrogate_cost(
     """
     if criterion not in ("kmeans", "kmedians"):
         raise ValueError(f"criterion must be 'kmeans' or 'kmedians'. Got {criterion!r} instead.")
-    data = check_data(X, sparse=criterion == "kmeans")
+    data = check_data(X, sparse=True)
     points = np.asarray(check_array(centers, dtype="numeric"), dtype=np.float64)
     width = Encoding.of(data, *np.ones((2, data.n_features))).n_coordinates
     if points.shape[1] != width:

@@ -112,9 +112,9 @@ def fit_batches(
         gathering = Gathering(question, fit.threads)
         for batch in source.batches():
             rows = batch
-            if beside.names and not isinstance(batch, pl.DataFrame):
+            if beside.names and not hasattr(batch, "drop"):
                 rows = pl.DataFrame(batch)
-            gathering.add(*beside.split(rows, 0, lambda frame, names: frame.drop(names)))
+            gathering.add(*beside.split(rows, 0))
         try:
             fit.tell_gathered(gathering)
         except ValueError as error:

@@ -17,7 +17,7 @@ from .. import _engine
 from .._data import LevelNames, Table, count_gaps
 from .._data.arrays import check_shape, check_width, number_array
 from .._data.frames import count_rows, frame_source
-from .._data.kinds import Kind, kind_words
+from .._data.kinds import Kind, check_kind, has_levels, kind_words
 from .._data.levels import FLAG_LEVELS, Texts, check_numbers_of_levels, fitted_levels
 from .._data.mixed import read_cells
 from .._data.table import positions_in
@@ -135,6 +135,8 @@ def columns_of_all(
 
 
 def _column(found: FoundInAll, name: str) -> tuple[Kind, LevelNames | None]:
+    for kind in (*dict(found.kinds), *found.empty_kinds):
+        check_kind(kind)
     if len(found.kinds) > 1:
         parts = [part for _, part in found.kinds]
         if len(set(parts)) == len(parts):
@@ -145,6 +147,8 @@ def _column(found: FoundInAll, name: str) -> tuple[Kind, LevelNames | None]:
             f"Column {name} does not hold the same in all parts: {listed(held, 'kind')}. Give it "
             "one type, for example by a cast."
         )
+    if not found.kinds and not found.empty_kinds:
+        raise ValueError(f"No part says what column {name} holds.")
     # Of types that hold nothing, numbers are the least telling: what is not read is often so.
     empty = sorted(found.empty_kinds, key=lambda kind: (kind != "number", kind))
     kind = found.kinds[0][0] if found.kinds else empty[-1]
@@ -161,6 +165,14 @@ def _column(found: FoundInAll, name: str) -> tuple[Kind, LevelNames | None]:
         )
     occurring = set(found.levels)
     return kind, tuple(level for level in found.declared[0] if level in occurring)
+
+
+def check_columns(columns: Sequence[tuple[str, Any, bool]]) -> None:
+    """Raise ValueError if columns as the core holds them are of no kind, or of another one."""
+    for kind, levels, _ in columns:
+        check_kind(kind)
+        if has_levels(kind) != (levels is not None):
+            raise ValueError(f"A column of kind {kind} with or without levels.")
 
 
 def levels_of(columns: Sequence[tuple[str, Any, bool]]) -> tuple[LevelNames | None, ...] | None:

@@ -49,17 +49,15 @@ class BesideColumns:
             raise ValueError(f"sample_weight and reference are one column, {self.reference!r}.")
         return None if known is None else [name for name in known if name not in self.names]
 
-    def split(
-        self, batch: Any, part_id: int, drop: Callable[[Any, list[str]], Any]
-    ) -> tuple[Any, int, Any, Any]:
-        """Return the arguments of `Gathering.add`; `drop` leaves columns of a frame out."""
+    def split(self, batch: Any, part_id: int) -> tuple[Any, int, Any, Any]:
+        """Return the arguments of `Gathering.add` for a frame of polars, pandas or pyarrow."""
         if not self.names:
             return batch, part_id, None, None
         weight, labels = (
             None if name is None else np.asarray(batch[name])
             for name in (self.sample_weight, self.reference)
         )
-        return drop(batch, self.names), part_id, weight, labels
+        return _without(batch, self.names), part_id, weight, labels
 
 
 def answer_of_part(
@@ -75,13 +73,15 @@ def answer_of_part(
     for batch in batches:
         if not len(batch):  # its columns may be lost
             continue
-        gathering.add(*beside.split(batch, part_id, _without))
+        gathering.add(*beside.split(batch, part_id))
     return gathering.finish()
 
 
 def _without(frame: Any, names: list[str]) -> Any:
-    """Return a frame of pandas or a table of pyarrow without some columns."""
-    return frame.drop(columns=names) if hasattr(frame, "iloc") else frame.drop_columns(names)
+    """Return a frame of polars or pandas, or a table of pyarrow, without some columns."""
+    if hasattr(frame, "iloc"):
+        return frame.drop(columns=names)
+    return frame.drop_columns(names) if hasattr(frame, "drop_columns") else frame.drop(names)
 
 
 def add_answers(*answers: Answer) -> Answer:

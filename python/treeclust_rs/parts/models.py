@@ -50,10 +50,11 @@ def centers_of(model: Any) -> FloatArray | None:
     if type(model) not in (ExKMC, IMM):
         raise TypeError(_refusal(name))
     model._validate_params()
+    is_imm = isinstance(model, IMM)
+    without_base = 'criterion="kmeans"' if is_imm else 'criterion="kmeans" or base_tree=None'
     problems = [
-        (model.criterion != "kmeans", 'criterion="kmeans"'),
+        (model.criterion != "kmeans" and cut_score_of(model) is not None, without_base),
         (getattr(model, "cuts", "threshold") != "threshold", 'cuts="threshold"'),
-        (isinstance(model.scale, str) and model.scale == "robust", 'scale="standard" or units'),
     ]
     wanted = [words for is_wrong, words in problems if is_wrong]
     if wanted:

@@ -84,7 +84,9 @@ def _answer(question: Question, batches: Iterable[Any], beside: BesideColumns) -
     import pyarrow as pa
     from pyspark import TaskContext
 
-    part_id = TaskContext.get().partitionId()
+    context = TaskContext.get()
+    assert context is not None  # this runs in a task
+    part_id = context.partitionId()
     tables = (pa.Table.from_batches([batch]) for batch in batches)
     outcome: Answer | Exception
     try:

@@ -53,6 +53,7 @@ from ..tree import ClusterTree, GrownTree, tests_of
 from .columns import (
     FoundInAll,
     FoundInRows,
+    check_columns,
     columns_alone,
     columns_of_all,
     levels_of,
@@ -69,6 +70,16 @@ _NO_LIMIT = 1 << 62
 _MAX_GAIN = 0.01
 
 Model = TypeVar("Model", bound=ExKMC | IMM)
+
+
+def _check_read(check: Callable[[Any], None], found: Any, what: str) -> None:
+    """Raise ValueError if a check of what was read fails: the bytes are not `what` they should."""
+    try:
+        check(found)
+    except ValueError as error:
+        raise ValueError(
+            f"These bytes are not {what} of this version of treeclust_rs, or not all of it."
+        ) from error
 
 
 def _read_names(data: bytes) -> tuple[list[str] | None, str]:
@@ -98,6 +109,7 @@ class Question:
         self._core = core
         self._names, self._estimator = _read_names(core.names)
         columns = core.columns
+        _check_read(check_columns, columns, "a question")
         self._fitted = FittedColumns([kind for kind, _, _ in columns], levels_of(columns))
         self._may_be_empty = all(has_missing for _, _, has_missing in columns)
 
@@ -315,13 +327,14 @@ class Fit(Generic[Model]):
     Parameters
     ----------
     model : ExKMC or IMM
-        With ``cuts="threshold"`` and ``criterion="kmeans"``. `reference`:
-        centers, as an array (n_clusters x n_features) or a fitted estimator with
-        ``cluster_centers_``; a row belongs to the nearest. None: k-means (scikit-learn's, ten
-        starts) of up to 100,000 rows, one of each of as many runs of rows, finds them; of more rows
-        than that they then move to the means of their clusters, up to three times. `scale` may be
-        None, "standard", or units of the columns. Where columns hold text or booleans, centers have
-        a coordinate for each level, as in `fit`.
+        With ``cuts="threshold"``. `reference`: centers, as an array
+        (n_clusters x n_features) or a fitted estimator with ``cluster_centers_``; a row belongs to
+        the nearest. None: k-means (scikit-learn's, ten starts) of up to 100,000 rows, one of each
+        of as many runs of rows, finds them; of more rows than that they then move to the means of
+        their clusters, up to three times. With ``criterion="kmedians"`` k-medians finds them, and
+        they stay the medians of the rows drawn. Where columns hold text or booleans, centers have
+        a coordinate for each level, as in `fit`. IMM's base (the default `base_tree` of ExKMC) and
+        ``scale="robust"`` take complete numbers, ``"kmedians"`` these and no such base.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
@@ -350,8 +363,9 @@ class Fit(Generic[Model]):
 
     Notes
     -----
-    Rounds: about twice the depth of the tree, and ten. IMM's base takes two questions a level, of very many
-    rows three, and one more. An answer takes n_features x 256 x
+    Rounds: about twice the depth of the tree, and ten; up to four of these are for quartiles
+    (``scale="robust"``) and as many for medians. IMM's base takes two questions a level, of very
+    many rows three, and one more. An answer takes n_features x 256 x
     n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
     number of rows; fewer bins are taken where that would be more than 20 MB.
 
@@ -374,6 +388,11 @@ class Fit(Generic[Model]):
             raise ValueError(
                 "The parts bring labels, and the model has a reference: give one of them."
             )
+        if labels and model.criterion == "kmedians":
+            raise ValueError(
+                'A fit in parts takes labels with criterion="kmeans" alone. With "kmedians" give '
+                "the medians of the labelled rows as the model's reference."
+            )
         given = None if feature_names is None else list(feature_names)
         d = _number_of_columns(centers, given, n_features)
         names = None if given is None else check_feature_names(given, d, None)
@@ -386,13 +405,14 @@ class Fit(Generic[Model]):
             limits.check(k, centers is None and model.n_clusters is None)
         most = limits.max_leaves
         asked = {"names": table.feature_names, "estimator": type(model).__name__}
-        scale = None if model.scale == "standard" else self._given_scale(model.scale)
+        scale = model.scale if isinstance(model.scale, str) else self._given_scale(model.scale)
         self._core = _engine.PartsFit(
             json.dumps(asked).encode(),
             d,
             k,
             centers,
             scale,
+            manhattan=model.criterion == "kmedians",
             with_labels=labels,
             cut_score=cut_score_of(model),
             max_leaves=0 if most is None else _NO_LIMIT if most == math.inf else int(most),
@@ -463,10 +483,23 @@ class Fit(Generic[Model]):
                 "A fit in parts takes IMM's base where columns are complete numbers. Drop or fill "
                 f"the others, or grow the tree from one leaf: ExKMC(base_tree=None). {IN_MEMORY}."
             )
+        self._check_order_statistics(table)
         if self._centers is not None:
             read_centers(self._centers, table, what_of(self._model.reference))
         self._core.set_columns(columns)
         self._table = table
+
+    def _check_order_statistics(self, table: Table) -> None:
+        """Raise ValueError if medians or quartiles are wanted of columns that have none."""
+        if table.levels is None and table.gaps is None:
+            return
+        for name, value in (("criterion", "kmedians"), ("scale", "robust")):
+            wanted = getattr(self._model, name)
+            if isinstance(wanted, str) and wanted == value:
+                raise ValueError(
+                    f'A fit in parts takes {name}="{value}" where columns are complete numbers. '
+                    f"Drop or fill the others. {IN_MEMORY}."
+                )
 
     def _check_classes(self) -> None:
         """Raise ValueError if the labels of the parts do not suit the model's parameters."""
@@ -516,6 +549,7 @@ class Fit(Generic[Model]):
         reference = make_reference(
             data,
             ReferenceInput(),
+            criterion=model.criterion,
             n_clusters=model.n_clusters,
             random_state=model.random_state,
             estimator_name=type(model).__name__,
@@ -611,6 +645,7 @@ class Fit(Generic[Model]):
             If `data` is not a checkpoint, or that of other parameters.
         """
         core = _engine.PartsFit.from_bytes(data)
+        _check_read(check_columns, core.columns, "a checkpoint of a fit")
         names = _read_names(core.names)[0]
         fit = cls(model, feature_names=names, n_features=core.n_features, labels=core.with_labels)
         if fit._core.id != core.id:
@@ -678,7 +713,7 @@ class Fit(Generic[Model]):
             model._lost_advice,
             stacklevel=2,
         )
-        means = self._leaf_means(found, tree)
+        means = None if found.means is None else self._leaf_means(found, tree)
         training = TrainingState(None, means, found.centers)
         model._set_tree(tree, False)
         model.scale_ = found.scale
@@ -689,6 +724,8 @@ class Fit(Generic[Model]):
         model._is_fitted_in_parts = True
         model._had_label_column = self._core.classes is not None
         model._set_training(training)
+        if found.medians is not None:
+            model.cluster_centers_, model.inertia_ = found.medians
         _warn_of_sample(found.cost_of_sample, found.minimum)
         if (tell := self._tell()) is not None:
             tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")

@@ -50,7 +50,7 @@ def silhouette(
         Clusterer with a parameter `n_clusters`, and after its fit `labels_`; or a Pipeline that
         ends in one, whose silhouettes are those of the rows that its last step sees.
     X : array-like, frame or sparse matrix of shape (n_samples, n_features)
-        The data, in a form the estimator takes: sparse rows by `IMM`, `ExKMC`,
+        The data, in a form the estimator takes: sparse rows by `IMM`, `ExKMC`, `Kauri`,
         ``ObliqueTree(metric="cosine")`` and scikit-learn's `KMeans`, for instance; text, booleans
         and times as the costs of the methods that take them compare rows. Without gaps: `stability`
         takes them.
@@ -215,20 +215,22 @@ def _geometry(
     """
     if metric is None and gram is not None:
         return _kernel_distances(gram if rows is None else gram[np.ix_(rows, rows)]), "precomputed"
+    of_kernel = metric is None and all(hasattr(model, name) for name in _OF_KERNEL_MODELS)
     if isinstance(table, SparseTable):
         scale = getattr(model, "scale_", np.ones(table.n_features))
-        points = Units(np.zeros_like(scale), scale).sparse_matrix(table)
+        units = Units(np.zeros_like(scale), scale)
+        if of_kernel:
+            return _kernel_geometry(model, table, rows, units)
+        points = units.sparse_matrix(table)
         points = points if rows is None else points[rows]
-        return points, metric or fits.parameter(model, "metric") or "euclidean"
+        return points, metric or _own_metric(model)
     _check_whole(table)
     shift = Units.of(table, None, None, effective_n_jobs(None)).shift
     scale = getattr(model, "scale_", np.ones_like(shift))
-    if metric is None and all(hasattr(model, name) for name in _OF_KERNEL_MODELS):
+    if of_kernel:
         return _kernel_geometry(model, table, rows, Units(shift, scale))
     if metric is None:
-        metric = fits.parameter(model, "metric")
-    if metric is None:
-        metric = "manhattan" if fits.parameter(model, "criterion") == "kmedians" else "euclidean"
+        metric = _own_metric(model)
     if metric not in ("euclidean", "l2", "sqeuclidean", "manhattan", "l1", "cityblock"):
         shift = np.zeros_like(shift)  # others may see the origin
     if table.levels is None:
@@ -241,9 +243,17 @@ def _geometry(
     return points[np.ix_(rows, rows)] if metric == "precomputed" else points[rows], metric
 
 
+def _own_metric(model: Any) -> str:
+    """Return the distance that a model without a kernel measures its clusters by."""
+    given: str | None = fits.parameter(model, "metric")
+    if given is not None:
+        return given
+    return "manhattan" if fits.parameter(model, "criterion") == "kmedians" else "euclidean"
+
+
 def _kernel_geometry(
-    model: Any, table: Table, rows: IntArray | None, units: Units
-) -> tuple[FloatArray, str]:
+    model: Any, table: Table | SparseTable, rows: IntArray | None, units: Units
+) -> tuple[Any, str]:
     """Return the kernel's features of the rows where it has some, else its distances."""
     threads = _engine.Threads(effective_n_jobs(model.n_jobs))
     points, _, names = filled_rows(model.kernel, WeightedRows(table, None, units, threads))
@@ -254,7 +264,7 @@ def _kernel_geometry(
     features = kernel.explicit_features(points)
     if features is not None:
         return features, "euclidean"
-    _check_distances(len(points))
+    _check_distances(points.shape[0])
     return _kernel_distances(kernel.matrix(points, n_jobs=threads.n_jobs)), "precomputed"
 
 

@@ -64,7 +64,13 @@ class Column(NamedTuple):
         number = math.nan if value is None else float(value)  # type: ignore[arg-type]
         return int(number) if 0 <= number < len(self.levels) else None
 
-    def set_text(self, name: str, codes: Collection[int], max_levels: int | None = None) -> str:
+    def set_text(
+        self,
+        name: str,
+        codes: Collection[int],
+        max_levels: int | None = None,
+        max_length: int = MAX_NAME_LENGTH,
+    ) -> str:
         """Return the levels that a condition allows: the shorter of ``in`` and ``not in``.
 
         Parameters
@@ -76,24 +82,30 @@ class Column(NamedTuple):
         max_levels : int, default=None
             Most levels to write: the others are counted, and long ones shortened. None writes all,
             in full.
+        max_length : int, default=60
+            Most characters of a level where long ones are shortened.
         """
         if self.kind == "flag" and len(codes) == 1:
             return name if 1 in codes else f"not {name}"
         others = [code for code in range(len(self.levels)) if code not in codes]
         is_shorter = 0 < len(others) < len(codes)
-        listed = self._listed(others if is_shorter else sorted(codes), max_levels)
+        listed = self._listed(others if is_shorter else sorted(codes), max_levels, max_length)
         return f"{name} {'not in' if is_shorter else 'in'} {{{listed}}}"
 
-    def _listed(self, codes: Sequence[int], max_levels: int | None) -> str:
-        texts = [self.level_text(code, whole=max_levels is None) for code in codes[:max_levels]]
+    def _listed(self, codes: Sequence[int], max_levels: int | None, max_length: int) -> str:
+        limit = None if max_levels is None else max_length
+        texts = [self.level_text(code, limit) for code in codes[:max_levels]]
         n_more = len(codes) - len(texts)
         return ", ".join(texts) + (f" and {n_more} more" if n_more else "")
 
-    def level_text(self, code: int, *, whole: bool = False) -> str:
-        """Return a level, in quotes if it reads as another thing; a long one shortened."""
+    def level_text(self, code: int, max_length: int | None = MAX_NAME_LENGTH) -> str:
+        """Return a level, in quotes if it reads as another thing.
+
+        One longer than `max_length` is shortened; None: none is.
+        """
         level = printable(self.levels[code])
-        if not whole and len(level) > MAX_NAME_LENGTH:
-            level = short_names(self.levels, range(len(self.levels)))[code]
+        if max_length is not None and len(level) > max_length:
+            level = short_names(self.levels, range(len(self.levels)), max_length)[code]
         return tested_level(level)
 
 

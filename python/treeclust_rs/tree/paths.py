@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .._util import FloatArray, IntArray, format_number, format_short
-from .._util.words import format_share
+from .._util.words import MAX_NAME_LENGTH, format_share
 from .columns import MAX_LEVELS_SHOWN, NUMBERS, Column
 from .nodes import INTERVAL, LEAF, LEVELS, OBLIQUE, THRESHOLD, TreeNodes
 
@@ -157,7 +157,9 @@ class Condition:
         spans.append(Span(lower, lower_strict, self.span.upper, self.span.upper_strict))
         return spans
 
-    def text(self, name: str, max_levels: int | None = None) -> str:
+    def text(
+        self, name: str, max_levels: int | None = None, max_length: int = MAX_NAME_LENGTH
+    ) -> str:
         """Return the condition as text; several ranges are joined by ``or``.
 
         ``or missing`` is written where missing cells are allowed and the column had some in the
@@ -168,7 +170,9 @@ class Condition:
         name : str
             Of the column.
         max_levels : int, default=None
-            Most levels to write; None writes all.
+            Most levels to write, long ones shortened; None writes all, in full.
+        max_length : int, default=60
+            Most characters of a level where long ones are shortened.
         """
         is_nothing = self.span == NOTHING or self.codes == ()
         if self.missing and self.is_empty and (self.column.has_missing or is_nothing):
@@ -179,14 +183,14 @@ class Condition:
             return f"{name} is not missing"
         parts = [span.text(name, self.column) for span in self.spans]
         if self.codes is not None:
-            parts = [self.column.set_text(name, self.codes, max_levels)]
+            parts = [self.column.set_text(name, self.codes, max_levels, max_length)]
             if self.or_missing and self.column.kind == "flag" and self.codes == (0,):
                 parts = [f"{name} is false"]  # "not newsletter or missing" reads as neither
         return " or ".join([*parts, "missing"] if self.or_missing else parts)
 
-    def lines(self, name: str, width: int) -> list[str]:
+    def lines(self, name: str, width: int, max_length: int = MAX_NAME_LENGTH) -> list[str]:
         """Return the condition in lines of `width` or a little more, broken between levels."""
-        text = self.text(name, MAX_LEVELS_SHOWN)
+        text = self.text(name, MAX_LEVELS_SHOWN, max_length)
         return [text] if self.codes is None else joined(re.findall(r".+?(?:, |$)", text), width)
 
 

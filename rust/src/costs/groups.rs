@@ -186,33 +186,88 @@ pub(super) fn moments_with_gaps(
     let columns = table.select(&features).scan_columns(
         |i| {
             let points = (0..n_groups).map(|group| point(group, features[i]));
-            (points.collect::<Vec<f64>>(), ExactRows::new(n_groups, 3))
-        },
-        |(points, sums), i, start, cells| {
-            let feature = features[i];
-            let scale = if is_levels(feature) { f64::INFINITY } else { units.scale[feature] };
-            let groups = &groups[start..start + cells.len()];
-            for (i, (&x, &group)) in cells.iter().zip(groups).enumerate() {
-                // Without a branch: nobody can guess where the gaps are.
-                let weight = weights.map_or(1.0, |weights| weights[start + i]);
-                let weight = if x.is_nan() { 0.0 } else { weight };
-                let apart = if x.is_nan() { 0.0 } else { x - points[group as usize] };
-                let difference = apart / scale;
-                let weighted = weight * difference;
-                sums.add(group as usize, &[weight, weighted, weighted * difference]);
+            let width = if is_levels(features[i]) { 0 } else { 2 };
+            ObservedSums {
+                points: points.collect(),
+                moments: ExactRows::new(n_groups, width),
+                counts: vec![0; n_groups],
+                weights: weights.map(|weights| (weights, ExactRows::new(n_groups, 1))),
             }
         },
+        |sums, i, start, cells| {
+            let groups = &groups[start..start + cells.len()];
+            sums.add(start, cells, groups, units.scale[features[i]]);
+        },
     );
-    let moments = |(_, sums): (Vec<f64>, ExactRows)| {
-        let sums = sums.finish();
-        let of_group = |group: usize| Moments {
-            weight: sums.rounded(3 * group),
-            sum: sums.rounded(3 * group + 1),
-            squares: sums.rounded(3 * group + 2),
+    let columns = columns.into_iter().map(ObservedSums::finish);
+    features.into_iter().zip(columns).collect()
+}
+
+/// Sums over the observed cells of a column, by group.
+struct ObservedSums<'a> {
+    points: Vec<f64>,
+    /// Weighted sum of the differences to the points, in units, and of their squares; none for levels.
+    moments: ExactRows,
+    /// Observed cells, of rows without weights.
+    counts: Vec<u32>,
+    /// The weights of all rows, and their sums.
+    weights: Option<(&'a [f64], ExactRows)>,
+}
+
+impl ObservedSums<'_> {
+    /// Adds cells from the row `start` on, of rows in `groups`. Without a branch: nobody can guess where the gaps are.
+    fn add(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
+        let ObservedSums { points, moments, counts, weights } = self;
+        let apart = |i: usize| {
+            let x = cells[i];
+            if x.is_nan() { 0.0 } else { x - points[groups[i] as usize] }
+        };
+        match weights {
+            None => {
+                for (x, &group) in cells.iter().zip(groups) {
+                    counts[group as usize] += u32::from(!x.is_nan());
+                }
+                if scale == 1.0 {
+                    moments.add_pairs(groups, |i| {
+                        let difference = apart(i);
+                        [difference, difference * difference]
+                    });
+                } else {
+                    moments.add_pairs(groups, |i| {
+                        let difference = apart(i) / scale;
+                        [difference, difference * difference]
+                    });
+                }
+            }
+            Some((weights, sums)) => {
+                let weights = &weights[start..start + cells.len()];
+                let weight = |i: usize| if cells[i].is_nan() { 0.0 } else { weights[i] };
+                sums.add_pairs(groups, |i| [weight(i), 0.0]);
+                moments.add_pairs(groups, |i| {
+                    let difference = apart(i) / scale;
+                    let weighted = weight(i) * difference;
+                    [weighted, weighted * difference]
+                });
+            }
+        }
+    }
+
+    /// The moments of every group; of levels without sums.
+    fn finish(self) -> Vec<Moments> {
+        let (n_groups, has_sums) = (self.points.len(), self.moments.has_columns());
+        let moments = self.moments.finish();
+        let weights = match self.weights {
+            None => self.counts.into_iter().map(f64::from).collect(),
+            Some((_, sums)) => sums.finish().all_rounded(),
+        };
+        let of_group = |group: usize| {
+            let place = 2 * group;
+            let [sum, squares] =
+                if has_sums { [0, 1].map(|i| moments.rounded(place + i)) } else { [0.0; 2] };
+            Moments { weight: weights[group], sum, squares }
         };
         (0..n_groups).map(of_group).collect()
-    };
-    features.into_iter().zip(columns.into_iter().map(moments)).collect()
+    }
 }
 
 /// By column sums of `shape`, groups and numbers, to which `visit(sums, feature, first row, cells)` adds tile by tile; those of columns of

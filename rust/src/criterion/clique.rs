@@ -21,7 +21,7 @@
 //! of O(k). Its first round alone gives a rougher bound.
 
 use super::label_counts::OneHot;
-use super::sums::{SLACK, SideCost, TIE};
+use super::sums::{SLACK, SideCost, TIE, costs_in_tiles};
 use super::{NodeScale, RowSums};
 use crate::exact;
 use crate::memory;
@@ -67,6 +67,14 @@ impl SideCost for Clique {
             degree += ends;
         }
         ratio(cut, degree)
+    }
+
+    fn costs(&self, counts: &[f64], costs: &mut [f64]) {
+        let add = |[cut, degree]: [f64; 2], count: f64, label: usize| {
+            let (leaving, ends) = self.edges(count, self.totals[label]);
+            [cut + leaving, degree + ends]
+        };
+        costs_in_tiles(counts, costs, add, |[cut, degree]| ratio(cut, degree));
     }
 
     fn least(&self, before: &[f64], cost: f64, inside: &[f64]) -> f64 {

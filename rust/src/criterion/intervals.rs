@@ -156,6 +156,16 @@ impl<'a> Criterion for IntervalCost<'_, 'a> {
         }
     }
 
+    /// As for thresholds: a cut saves at most what the node costs.
+    fn most(&self, node: &AdditiveNode) -> f64 {
+        self.0.most(node)
+    }
+
+    /// Zeros are on one side of an interval, too: all of them inside, or all outside.
+    fn most_beside_zeros(&self, node: &AdditiveNode, feature: usize, zeros: &[f64]) -> f64 {
+        self.0.most_beside_zeros(node, feature, zeros)
+    }
+
     fn first_cut(
         &self,
         node: &AdditiveNode,

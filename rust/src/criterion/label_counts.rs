@@ -17,7 +17,7 @@
 //! entropy of choosing between c and the labels before it. Neither falls when rows are added, so the bounds
 //! of [`super::sums`] hold. O(k) per group.
 
-use super::sums::{Additive, SideCost, TIE};
+use super::sums::{Additive, SideCost, TIE, costs_in_tiles};
 use super::{BinnedRows, RowSums};
 use crate::error::{Error, Result};
 use crate::exact::{self, ExactRows};
@@ -128,16 +128,28 @@ pub fn most_frequent(counts: &[f64]) -> usize {
 #[derive(Debug, Clone, Copy)]
 pub struct Gini;
 
+impl Gini {
+    /// Adds the count of the next label to the weight of the labels so far and to that of their pairs.
+    #[inline(always)]
+    fn add([weight, pairs]: [f64; 2], count: f64) -> [f64; 2] {
+        [weight + count, pairs + count * weight]
+    }
+
+    #[inline(always)]
+    fn of_sums([weight, pairs]: [f64; 2]) -> f64 {
+        if pairs > 0.0 { 2.0 * pairs / weight } else { 0.0 }
+    }
+}
+
 impl SideCost for Gini {
     const TAKES_ANY_CUT: bool = true;
 
     fn cost(&self, counts: &[f64]) -> f64 {
-        let (mut weight, mut pairs) = (0.0, 0.0);
-        for &count in counts {
-            pairs += count * weight;
-            weight += count;
-        }
-        if pairs > 0.0 { 2.0 * pairs / weight } else { 0.0 }
+        Gini::of_sums(counts.iter().fold([0.0; 2], |sums, &count| Gini::add(sums, count)))
+    }
+
+    fn costs(&self, counts: &[f64], costs: &mut [f64]) {
+        costs_in_tiles(counts, costs, |sums, count, _| Gini::add(sums, count), Gini::of_sums);
     }
 }
 

@@ -23,7 +23,7 @@
 use std::cmp::Ordering;
 
 use super::Groups;
-use super::sums::add;
+use super::sums::{TILE, add};
 use crate::table::MISSING_LEVEL;
 use crate::tree::LevelSet;
 
@@ -73,6 +73,20 @@ impl Best {
     }
 }
 
+/// What both sides of sets of levels cost, infinity for those that are not allowed.
+struct SharesCosts {
+    /// By the place of the level that is the left side.
+    of_one: Vec<f64>,
+    /// By label: places in an order, and the costs with the first 1, 2, ... of them on the left.
+    sweeps: Vec<(Vec<u8>, Vec<f64>)>,
+}
+
+/// The least of the costs of sets of one level and of sweeps.
+fn least_of(of_one: &[f64], sweeps: &[(Vec<u8>, Vec<f64>)]) -> f64 {
+    let costs = sweeps.iter().flat_map(|(_, costs)| costs).chain(of_one);
+    costs.copied().fold(f64::INFINITY, f64::min)
+}
+
 /// The sum of `of(a, b)` over pairs of entries, in four sums side by side.
 pub(super) fn sum_of(a: &[f64], b: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
     let ((a4, a), (b4, b)) = (a.as_chunks::<4>(), b.as_chunks::<4>());
@@ -84,17 +98,6 @@ pub(super) fn sum_of(a: &[f64], b: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 
     }
     let rest: f64 = a.iter().zip(b).map(|(a, b)| of(*a, *b)).sum();
     (lanes[0] + lanes[1]) + (lanes[2] + lanes[3]) + rest
-}
-
-/// The sums of the first 0, 1, 2, ... rows, which are `k` wide; all rows last.
-fn prefix_sums<'a>(k: usize, rows: impl Iterator<Item = &'a [f64]>) -> Vec<Vec<f64>> {
-    let mut sums = vec![vec![0.0; k]];
-    for row in rows {
-        let mut next = sums[sums.len() - 1].clone();
-        add(&mut next, row);
-        sums.push(next);
-    }
-    sums
 }
 
 /// Fewer levels first, then the first codes.
@@ -134,6 +137,15 @@ impl<'a> Levels<'a> {
     /// The best sets of label costs: a side costs what its label costs on it. A set that puts no row on a side saves
     /// nothing and is none of them.
     pub(crate) fn by_pairs(&self) -> Vec<CostedSet> {
+        self.best_by_pairs().sorted()
+    }
+
+    /// What the best set of [`Levels::by_pairs`] costs; infinity if there is none.
+    pub(super) fn least_by_pairs(&self) -> f64 {
+        self.best_by_pairs().least
+    }
+
+    fn best_by_pairs(&self) -> Best {
         let k = self.sums.first().map_or(0, |sums| sums.len());
         let by_label = |l: usize| self.sums.iter().map(|sums| sums[l]).collect::<Vec<f64>>();
         let by_label: Vec<Vec<f64>> = (0..k).map(by_label).collect();
@@ -176,7 +188,7 @@ impl<'a> Levels<'a> {
                 best.offer(cost, || set);
             }
         }
-        best.sorted()
+        best
     }
 
     /// The cheapest allowed set if the left side has the label l and the right side j; of equal ones the first. The
@@ -251,60 +263,136 @@ impl<'a> Levels<'a> {
         order
     }
 
-    /// The best sets of one level, and of the levels where a label's share is largest, by what the sums of a side cost.
-    pub(super) fn by_shares(&self, cost: impl Fn(&[f64]) -> f64) -> Vec<CostedSet> {
-        let k = self.sums.first().map_or(0, |sums| sums.len());
+    /// The best sets of one level, and of the levels where a label's share is largest. `costs_of`: see
+    /// [`SideCost::costs`](super::sums::SideCost::costs).
+    pub(super) fn by_shares(&self, costs_of: impl Fn(&[f64], &mut [f64])) -> Vec<CostedSet> {
         let n = self.codes.len();
-        // Costs with the place of the level that goes left, or with an order and the number of its levels that go left.
-        let mut costs: Vec<(f64, Option<usize>, usize)> = vec![];
-        // Both sides are summed from their own end: the levels before each one, and backwards those after it.
-        let before: Vec<Vec<f64>> = prefix_sums(k, self.sums.iter().copied());
-        let after: Vec<Vec<f64>> = prefix_sums(k, self.sums.iter().rev().copied());
-        for place in (0..n).filter(|&place| self.is_allowed(self.rows[place])) {
-            let mut others = before[place].clone();
-            add(&mut others, &after[n - 1 - place]);
-            costs.push((cost(self.sums[place]) + cost(&others), None, place));
-        }
-        let weights: Vec<f64> = self.sums.iter().map(|sums| sums.iter().sum()).collect();
-        let order_of = |label: usize| {
-            let share =
-                |place: usize| self.sums[place][label] / weights[place].max(f64::MIN_POSITIVE);
-            let shares: Vec<f64> = (0..n).map(share).collect();
-            self.order_by(|place| -shares[place])
-        };
-        let orders: Vec<Vec<usize>> = (0..k).map(order_of).collect();
-        let mut left_costs = vec![];
-        for (label, order) in orders.iter().enumerate() {
-            let (mut sums, mut n_left) = (vec![0.0; k], self.n_rows);
-            left_costs.clear();
-            for &place in order {
-                add(&mut sums, self.sums[place]);
-                left_costs.push(cost(&sums));
-            }
-            sums.fill(0.0);
-            for (i, (&place, left_cost)) in order.iter().zip(&left_costs).enumerate().rev() {
-                if self.is_allowed(n_left) {
-                    costs.push((left_cost + cost(&sums), Some(label), i + 1));
-                }
-                n_left -= self.rows[place];
-                add(&mut sums, self.sums[place]);
-            }
-        }
+        let SharesCosts { of_one, sweeps } = self.costs_by_shares(costs_of);
         let mut best = self.best();
-        best.least = costs.iter().map(|(cost, ..)| *cost).fold(f64::INFINITY, f64::min);
-        for (cost, label, which) in costs {
-            best.offer(cost, || {
-                let mut goes_left = vec![false; n];
-                match label {
-                    None => goes_left[which] = true,
-                    Some(label) => {
-                        orders[label][..which].iter().for_each(|&place| goes_left[place] = true);
-                    }
-                }
-                self.smaller_side(&goes_left)
-            });
+        best.least = least_of(&of_one, &sweeps);
+        let most = best.least + self.margin;
+        let is_best = |cost: f64| cost < f64::INFINITY && cost <= most;
+        let mut goes_left = vec![false; n];
+        for (place, &cost) in of_one.iter().enumerate().filter(|(_, cost)| is_best(**cost)) {
+            goes_left.fill(false);
+            goes_left[place] = true;
+            best.offer(cost, || self.smaller_side(&goes_left));
+        }
+        for (order, costs) in &sweeps {
+            for (i, &cost) in costs.iter().enumerate().filter(|(_, cost)| is_best(**cost)) {
+                goes_left.fill(false);
+                order[..=i].iter().for_each(|&place| goes_left[usize::from(place)] = true);
+                best.offer(cost, || self.smaller_side(&goes_left));
+            }
         }
         best.sorted()
+    }
+
+    /// What the best set of [`Levels::by_shares`] costs; infinity if there is none.
+    pub(super) fn least_by_shares(&self, costs_of: impl Fn(&[f64], &mut [f64])) -> f64 {
+        let SharesCosts { of_one, sweeps } = self.costs_by_shares(costs_of);
+        least_of(&of_one, &sweeps)
+    }
+
+    /// What both sides of the sets of [`Levels::by_shares`] cost. Both are summed from their own end.
+    fn costs_by_shares(&self, costs_of: impl Fn(&[f64], &mut [f64])) -> SharesCosts {
+        let k = self.sums.first().map_or(0, |sums| sums.len());
+        let n = self.codes.len();
+        let stride = n.next_multiple_of(TILE);
+        let [mut left, mut right] = [0, 1].map(|_| vec![0.0; k * stride]);
+        let [mut left_costs, mut right_costs] = [0, 1].map(|_| vec![0.0; stride]);
+        // The levels before each one and those after it, against itself.
+        let mut sums = vec![0.0; k];
+        let places = || 0..n;
+        self.write_sums(places(), &mut sums, |place, before, own| {
+            for label in 0..k {
+                right[label * stride + place] = before[label];
+                left[label * stride + place] = own[label];
+            }
+        });
+        self.write_sums(places().rev(), &mut sums, |place, after, _| {
+            (0..k).for_each(|label| right[label * stride + place] += after[label]);
+        });
+        costs_of(&left, &mut left_costs);
+        costs_of(&right, &mut right_costs);
+        let cost = |n_left: usize, left: f64, right: f64| {
+            if self.is_allowed(n_left) { left + right } else { f64::INFINITY }
+        };
+        let sides = self.rows.iter().zip(left_costs.iter().zip(&right_costs));
+        let of_one = sides.map(|(&rows, (left, right))| cost(rows, *left, *right)).collect();
+        let weights: Vec<f64> = self.sums.iter().map(|sums| sums.iter().sum()).collect();
+        let (mut sweeps, mut keys, mut has_empty) = (vec![], vec![], false);
+        for label in 0..k {
+            // Labels without rows have the same order, that of the codes.
+            let is_empty = self.sums.iter().all(|sums| sums[label] == 0.0);
+            if is_empty && std::mem::replace(&mut has_empty, true) {
+                continue;
+            }
+            let order = self.order_by_shares(label, &weights, &mut keys);
+            let places = || order.iter().map(|&place| usize::from(place));
+            let mut i = 0;
+            self.write_sums(places(), &mut sums, |_, before, own| {
+                (0..k).for_each(|label| left[label * stride + i] = before[label] + own[label]);
+                i += 1;
+            });
+            self.write_sums(places().rev(), &mut sums, |_, after, _| {
+                i -= 1;
+                (0..k).for_each(|label| right[label * stride + i] = after[label]);
+            });
+            costs_of(&left, &mut left_costs);
+            costs_of(&right, &mut right_costs);
+            let mut n_left = 0;
+            let sides = places().zip(left_costs.iter().zip(&right_costs));
+            let costs = sides.map(|(place, (left, right))| {
+                n_left += self.rows[place];
+                cost(n_left, *left, *right)
+            });
+            let costs = costs.collect();
+            sweeps.push((order, costs));
+        }
+        SharesCosts { of_one, sweeps }
+    }
+
+    /// Calls `visit(place, sums of the places before it, its sums)` for some places in turn. `sums`: a buffer.
+    fn write_sums(
+        &self,
+        places: impl Iterator<Item = usize>,
+        sums: &mut [f64],
+        mut visit: impl FnMut(usize, &[f64], &[f64]),
+    ) {
+        sums.fill(0.0);
+        for place in places {
+            visit(place, sums, self.sums[place]);
+            add(sums, self.sums[place]);
+        }
+    }
+
+    /// The places in descending order of a label's share, equal ones by code. `keys`: a buffer.
+    fn order_by_shares(&self, label: usize, weights: &[f64], keys: &mut Vec<u64>) -> Vec<u8> {
+        const PLACE: u64 = u8::MAX as u64;
+        // Larger shares have smaller keys.
+        let key = |place: u8| {
+            let place = usize::from(place);
+            let share = self.sums[place][label] / weights[place].max(f64::MIN_POSITIVE);
+            !share.abs().to_bits()
+        };
+        keys.clear();
+        let places = 0..=(self.codes.len() - 1) as u8; // 256 at most
+        keys.extend(places.map(|place| key(place) & !PLACE | u64::from(place)));
+        keys.sort_unstable();
+        let mut order: Vec<u8> = keys.iter().map(|key| (key & PLACE) as u8).collect();
+        // Of shares that differ in their last bits alone the order is left to mend: nearly none.
+        for start in 1..keys.len() {
+            let mut i = start;
+            while i > 0
+                && keys[i - 1] & !PLACE == keys[start] & !PLACE
+                && key(order[i]) < key(order[i - 1])
+            {
+                order.swap(i, i - 1);
+                i -= 1;
+            }
+        }
+        order
     }
 
     /// The set or its complement, whichever comes first.

@@ -42,6 +42,31 @@ const MIN_COST_SHARE: f64 = 1e-5;
 /// And where every total is at least this share of the one subtracted from.
 const MIN_TOTAL_SHARE: f64 = 1e-3;
 
+/// Sets of rows whose costs are computed side by side.
+pub const TILE: usize = 8;
+
+/// [`SideCost::costs`] of costs that `cost` makes of two numbers, to which `add` adds the next sum, the i-th of a set.
+pub(crate) fn costs_in_tiles(
+    sums: &[f64],
+    costs: &mut [f64],
+    add: impl Fn([f64; 2], f64, usize) -> [f64; 2],
+    cost: impl Fn([f64; 2]) -> f64,
+) {
+    let n = costs.len();
+    for (tile, costs) in costs.as_chunks_mut::<TILE>().0.iter_mut().enumerate() {
+        let [mut first, mut second] = [[0.0; TILE]; 2];
+        for (i, of_all) in sums.chunks_exact(n).enumerate() {
+            let sums = &of_all.as_chunks::<TILE>().0[tile];
+            for at in 0..TILE {
+                [first[at], second[at]] = add([first[at], second[at]], sums[at], i);
+            }
+        }
+        for at in 0..TILE {
+            costs[at] = cost([first[at], second[at]]);
+        }
+    }
+}
+
 /// What a set of rows costs, by its sums. An empty set costs 0.
 pub trait SideCost: Sync {
     /// Whether cuts that gain nothing are taken too, as by criteria that cut on until a node is pure.
@@ -53,6 +78,17 @@ pub trait SideCost: Sync {
 
     /// The cost of rows that add up to `sums`.
     fn cost(&self, sums: &[f64]) -> f64;
+
+    /// The costs of many sets of rows, a multiple of [`TILE`], the same bits as [`SideCost::cost`]. `sums`: those of all
+    /// sets side by side, number after number.
+    fn costs(&self, sums: &[f64], costs: &mut [f64]) {
+        let n = costs.len();
+        let mut of_set = vec![0.0; sums.len() / n.max(1)];
+        for (i, cost) in costs.iter_mut().enumerate() {
+            of_set.iter_mut().zip(sums.chunks(n)).for_each(|(x, of_all)| *x = of_all[i]);
+            *cost = self.cost(&of_set);
+        }
+    }
 
     /// A lower bound on the cost of every set that holds the rows that add up to `before`, which cost `cost`, and
     /// some of those that add up to `inside`.
@@ -253,18 +289,23 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         self.is_allowed(missing.count, node.n_rows).then_some(cut)
     }
 
+    /// The levels of a column at a node.
+    fn levels<'g>(&self, node: &AdditiveNode, groups: Groups<'g>) -> Levels<'g> {
+        let margin = self.scale(node).margin;
+        Levels::new(groups, self.rows.width(), self.min_samples_leaf, margin)
+    }
+
     /// The cuts of a column of levels that may be the best, in the order of the tie rule.
     fn level_cuts(
         &self,
         node: &AdditiveNode,
         groups: Groups<'_>,
     ) -> impl Iterator<Item = Candidate> + use<R, S> {
-        let margin = self.scale(node).margin;
-        let levels = Levels::new(groups, self.rows.width(), self.min_samples_leaf, margin);
+        let levels = self.levels(node, groups);
         let sets = if S::IS_OF_LABELS {
             levels.by_pairs()
         } else {
-            levels.by_shares(|sums| self.side.cost(sums))
+            levels.by_shares(|sums, costs| self.side.costs(sums, costs))
         };
         let has_missing = groups.split_missing(self.rows.width()).1.is_some();
         let cost_of_node = node.cost;
@@ -272,6 +313,17 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
             let cut = Cut::of_levels(set, has_missing);
             Candidate { score: cost_of_node - cost, key: 0.0, cut, beside: [None; 4] }
         })
+    }
+
+    /// The best score of the cuts of a column of levels, the sets of which are not needed.
+    fn best_of_levels(&self, node: &AdditiveNode, groups: Groups<'_>) -> f64 {
+        let levels = self.levels(node, groups);
+        let least = if S::IS_OF_LABELS {
+            levels.least_by_pairs()
+        } else {
+            levels.least_by_shares(|sums, costs| self.side.costs(sums, costs))
+        };
+        node.cost - least
     }
 }
 
@@ -301,7 +353,7 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
     fn bounds(&self, node: &AdditiveNode, groups: Groups<'_>, inside: &mut [f64]) -> f64 {
         if groups.form.is_levels {
             inside.fill(f64::NEG_INFINITY);
-            return self.best_score(node, groups);
+            return self.best_of_levels(node, groups);
         }
         let (values, missing) = groups.split_missing(self.rows.width());
         let (inside, of_missing) = inside.split_at_mut(values.len());
@@ -332,6 +384,10 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
                 self.missing_cut(node, values, rows).into_iter().for_each(visit);
             }
         }
+    }
+
+    fn known_best(&self, node: &AdditiveNode, groups: Groups<'_>) -> Option<(f64, f64)> {
+        groups.form.is_levels.then(|| (self.best_of_levels(node, groups), 0.0))
     }
 
     fn best_key(&self, _: &AdditiveNode, _: Groups<'_>, _: f64) -> f64 {

@@ -69,7 +69,7 @@ impl Growth<'_, '_> {
         self.changed.sort_unstable();
         self.changed.dedup();
         for cluster in self.changed.clone() {
-            if matches!(self.problem.kernel, Kernel::Features { .. }) {
+            if self.problem.kernel.has_features() {
                 let leaves = self.clusters[cluster].leaves.clone();
                 self.clusters[cluster].stocks = self.stocks_with(&[], &leaves);
             }
@@ -85,7 +85,9 @@ impl Growth<'_, '_> {
         let n_rows = cluster_state.leaves.iter().map(|id| node(id).segment.len()).sum();
         let weight = cluster_state.leaves.iter().map(|id| node(id).sums[WEIGHT]).sum();
         let stock = match self.problem.kernel {
-            Kernel::Features { .. } => norm(&self.features_of(&cluster_state.leaves)),
+            Kernel::Features { .. } | Kernel::Sparse(_) => {
+                norm(&self.features_of(&cluster_state.leaves))
+            }
             Kernel::Gram { .. } => cluster_state
                 .leaves
                 .iter()
@@ -133,7 +135,7 @@ impl Growth<'_, '_> {
     /// rows `rows` (Gram matrix); the other argument is not read. O(n rank), or O(n |C|) with a Gram matrix: whole rows
     /// of the matrix are added up, which lie in memory one after the other.
     pub(super) fn stocks_with(&self, rows: &[u32], leaves: &[usize]) -> Vec<f64> {
-        let mut stocks: Vec<f64> = memory::zeros(self.table.n_samples(), "the stocks of a cluster");
+        let mut stocks: Vec<f64> = memory::zeros(self.rows.n_samples(), "the stocks of a cluster");
         let product = self.features.product(&self.features_of(leaves));
         parallel::map(stocks.chunks_mut(ROWS_PER_TASK).enumerate(), |(block, stocks)| {
             let start = block * ROWS_PER_TASK;
@@ -141,7 +143,7 @@ impl Growth<'_, '_> {
                 return; // the next split checks again and ends the fit
             }
             match self.problem.kernel {
-                Kernel::Features { .. } => {
+                Kernel::Features { .. } | Kernel::Sparse(_) => {
                     for (stock, row) in stocks.iter_mut().zip(start as u32..) {
                         *stock = self.weights.of(row) * product(row);
                     }

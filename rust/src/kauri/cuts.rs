@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use super::clusters::ROWS_PER_TASK;
 use super::features::RowFeatures;
 use super::kernel::{Kernel, Weights, add_row, dot, lanes, norm};
 use crate::criterion::{Cut, CutForm, Gap};
@@ -71,6 +72,19 @@ pub struct CutRows {
 }
 
 impl CutRows {
+    /// Returns the cut of sparse rows. `values`: the stored cells of the leaf's `n` rows, ascending.
+    pub(super) fn sparse_cut(&self, values: &[f64], n: usize) -> Cut {
+        let n_negative = values.partition_point(|&x| x < 0.0);
+        let n_zeros = n - values.len();
+        let cell = |place: usize| match place {
+            place if place < n_negative => values[place],
+            place if place < n_negative + n_zeros => 0.0,
+            place => values[place - n_zeros],
+        };
+        let end = self.places.end;
+        Cut::range(None, Gap { below: cell(end - 1), above: cell(end) }, None)
+    }
+
     /// Returns the cut. `order`: the leaf's rows in the order of the column, missing cells last.
     pub(super) fn cut(&self, column: &Column<'_>, order: &[u32]) -> Cut {
         let cell = |place: usize| column.get(order[place] as usize);
@@ -198,7 +212,7 @@ impl ColumnCuts {
     }
 
     /// Adds the weights of both sides. `order`: the leaf's rows in the order of the column.
-    fn with_weights(self, order: &[u32], weights: Weights<'_>) -> Self {
+    pub(super) fn with_weights(self, order: &[u32], weights: Weights<'_>) -> Self {
         let n = order.len() as u32;
         let weight = match weights.0 {
             None => {
@@ -255,6 +269,8 @@ pub struct LeftSums {
     of_places: Vec<f64>,
     /// Over the rows with a missing cell, if these go left in some set.
     missing: f64,
+    /// The places of rows that are not listed; [`LeftSums::of_places`] then has one entry more, for the sums after them.
+    apart: Range<usize>,
 }
 
 impl LeftSums {
@@ -272,6 +288,7 @@ impl LeftSums {
         }
         let (seen, missing) = order.split_at(order.len() - n_missing);
         self.missing = missing.iter().fold(0.0, |sum, &row| sum + value(row));
+        self.apart = 0..0;
         self.of_places.clear();
         memory::reserve(&mut self.of_places, seen.len() + 1, "the sums of a column");
         if has_levels {
@@ -287,6 +304,36 @@ impl LeftSums {
         self
     }
 
+    /// [`LeftSums::read`] of thresholds in an order that leaves out the rows at the places `apart`. `whole`: the sum over
+    /// all rows. Beyond those rows it is what the listed rows to the right leave of the whole.
+    pub fn read_around(
+        &mut self,
+        order: &[u32],
+        apart: &Range<usize>,
+        whole: f64,
+        value: impl Fn(u32) -> f64,
+    ) -> &Self {
+        self.missing = 0.0;
+        self.apart = apart.clone();
+        self.of_places.clear();
+        memory::reserve(&mut self.of_places, order.len() + 2, "the sums of a column");
+        let (before, after) = order.split_at(apart.start);
+        let mut sum = 0.0;
+        self.of_places.push(sum);
+        self.of_places.extend(before.iter().map(|&row| {
+            sum += value(row);
+            sum
+        }));
+        let first = self.of_places.len();
+        self.of_places.resize(first + after.len() + 1, whole);
+        let mut rest = 0.0;
+        for (place, &row) in self.of_places[first..].iter_mut().zip(after).rev() {
+            rest += value(row);
+            *place = whole - rest;
+        }
+        self
+    }
+
     /// Writes the sums of the cuts of a set over the contents of `sums`.
     pub fn write(&self, cuts: &ColumnCuts, sums: &mut Vec<f64>) {
         let n_missing = cuts.set.n_missing_left;
@@ -295,6 +342,13 @@ impl LeftSums {
         memory::reserve(sums, cuts.n_left.len(), "the cuts of a column");
         match cuts.set.form {
             SetForm::Missing => sums.extend(cuts.n_left.iter().map(|_| start)),
+            SetForm::Thresholds if !self.apart.is_empty() => {
+                let place = |&n_left: &u32| match n_left as usize {
+                    end if end <= self.apart.start => end,
+                    end => end - self.apart.len() + 1,
+                };
+                sums.extend(cuts.n_left.iter().map(|n_left| self.of_places[place(n_left)]));
+            }
             SetForm::Thresholds => {
                 let of_places = &self.of_places[..];
                 let ends = cuts.n_left.iter().map(|&n_left| n_left as usize - n_missing);
@@ -452,6 +506,26 @@ fn add_with_stocks(sum: &mut [f64], row: &[f64], weight: f64, total: &[f64]) -> 
     [0, 1].map(|side| added(of_lanes[side], of_rest[side]))
 }
 
+/// What the stocks of a leaf's cuts are made of, beside the features of its rows.
+#[derive(Debug, Clone, Copy)]
+struct LeafSums<'a> {
+    /// The weighted sum of the features of its rows.
+    total: &'a [f64],
+    /// By row of the table: the place of a row among those of the leaf.
+    position: &'a [u32],
+    /// What the features of levels make of the stock of each row with the leaf, by place.
+    with_levels: &'a [f64],
+    /// And of S(N, N).
+    stock_of_levels: f64,
+}
+
+impl LeafSums<'_> {
+    /// Returns the place of a row among those of the leaf.
+    fn at(&self, row: u32) -> usize {
+        self.position[row as usize] as usize
+    }
+}
+
 /// Builds the cuts of a leaf.
 #[derive(Debug, Clone, Copy)]
 pub struct CutBuilder<'a> {
@@ -485,16 +559,36 @@ impl CutBuilder<'_> {
     ) -> Result<(Vec<Vec<ColumnCuts>>, Vec<f64>)> {
         match self.kernel {
             Kernel::Features { .. } => {
+                let with_levels = self.stocks_with_levels(rows, columns, total);
+                let stock_of_levels = self.features.product_of_levels(total, total);
+                let leaf = LeafSums { total, position, with_levels: &with_levels, stock_of_levels };
                 let of_column = |column: &LeafColumn<'_, '_>| {
                     self.monitor.check()?;
                     let mut sets = self.positions(column);
-                    self.add_stocks(&mut sets, column.order, total);
+                    self.add_stocks(&mut sets, column.order, leaf);
                     Ok(sets)
                 };
                 Ok((parallel::try_map(columns, of_column)?, vec![]))
             }
             Kernel::Gram { k, n } => self.gram_cuts(k, n, rows, position, columns),
+            Kernel::Sparse(_) => Err(super::fit::not_both_sparse()),
         }
+    }
+
+    /// Returns what the features of levels make of the stock of each row with the leaf, in the order of the rows; none
+    /// if no column needs them.
+    fn stocks_with_levels(
+        &self,
+        rows: &[u32],
+        columns: &[LeafColumn<'_, '_>],
+        total: &[f64],
+    ) -> Vec<f64> {
+        if columns.iter().all(|column| column.column.n_levels().is_none()) {
+            return vec![];
+        }
+        let product = self.features.product_with_levels(total);
+        let stock = |i: usize| self.weights.of(rows[i]) * product(rows[i]);
+        parallel::collect(rows.len(), ROWS_PER_TASK, "the stocks of a leaf", stock)
     }
 
     /// Returns the sets of cuts along a column with their weights.
@@ -509,7 +603,8 @@ impl CutBuilder<'_> {
     }
 
     /// Adds self stocks to the sets of a column, from the sums of the features of either side.
-    fn add_stocks(&self, sets: &mut [ColumnCuts], order: &[u32], total: &[f64]) {
+    fn add_stocks(&self, sets: &mut [ColumnCuts], order: &[u32], leaf: LeafSums<'_>) {
+        let total = leaf.total;
         for cuts in &mut *sets {
             let n_cuts = cuts.n_left.len();
             cuts.self_stock = [0, 1].map(|_| memory::reserved(n_cuts, "the cuts of a column"));
@@ -537,7 +632,7 @@ impl CutBuilder<'_> {
                 }
                 sweep_both([right, left], seen, &numbers, &total[..n_numbers], row_of);
             }
-            _ => self.add_stocks_of_groups(sets, order, total),
+            _ => self.add_stocks_of_groups(sets, order, leaf),
         }
         let of_thresholds = sets.iter_mut().filter(|cuts| cuts.set.form == SetForm::Thresholds);
         if features.has_levels() {
@@ -550,8 +645,8 @@ impl CutBuilder<'_> {
     /// Of a level with few rows S(L, L) comes from the entries that these rows have. With M the missing cells and N the
     /// leaf S(L + M, L + M) = S(L, L) + 2 S(L, M) + S(M, M) and S(R, R) = S(N, N) - 2 S(N, L) + S(L, L), where R has no less
     /// weight than L. Other levels, and those with most of the leaf's weight, are added up entry by entry.
-    fn add_stocks_of_groups(&self, sets: &mut [ColumnCuts], order: &[u32], total: &[f64]) {
-        let (features, weights) = (self.features, self.weights);
+    fn add_stocks_of_groups(&self, sets: &mut [ColumnCuts], order: &[u32], leaf: LeafSums<'_>) {
+        let (features, weights, total) = (self.features, self.weights, leaf.total);
         let n_numbers = features.n_numbers();
         let n_missing = sets.iter().map(|cuts| cuts.set.n_missing_left).max().unwrap_or(0);
         let sum_of = |rows: &[u32]| {
@@ -562,18 +657,23 @@ impl CutBuilder<'_> {
         let of_missing = sum_of(&order[order.len() - n_missing..]);
         let mut missing = of_missing.clone();
         features.finish(&mut missing);
-        let [of_total, of_finished] = [total, &missing].map(|sum| features.other_sum(sum));
-        let mut counts = features.nothing();
+        let stock_of_missing = features.product_of_levels(&missing, &missing);
+        let missing_with_total = features.product_of_levels(&missing, total);
+        let with_missing = (n_missing > 0).then(|| features.product_with_levels(&missing));
+        let (mut counts, mut present) = (features.nothing(), vec![]);
+        // What levels make of S(L, L), S(L, N) and S(L, M), by the first place of L: the same for every set.
+        let mut known: Vec<(u32, [f64; 3])> = vec![];
         for cuts in sets {
-            let with_missing = cuts.set.n_missing_left > 0;
+            let missing_left = cuts.set.n_missing_left > 0;
             for cut in 0..cuts.n_left.len() {
-                let rows = &order[cuts.rows(cut).places];
+                let places = cuts.rows(cut).places;
+                let (start, rows) = (places.start as u32, &order[places]);
                 let are_few = cuts.set.form == SetForm::Levels
                     && cuts.weight[0][cut] <= cuts.weight[1][cut]
                     && features.have_few_levels(rows);
                 if !are_few {
                     let mut sum = sum_of(rows);
-                    if with_missing {
+                    if missing_left {
                         add_row(&mut sum, &of_missing, 1.0);
                     }
                     features.finish(&mut sum);
@@ -581,20 +681,28 @@ impl CutBuilder<'_> {
                     continue;
                 }
                 let mut numbers =
-                    if with_missing { missing[..n_numbers].to_vec() } else { vec![0.0; n_numbers] };
+                    if missing_left { missing[..n_numbers].to_vec() } else { vec![0.0; n_numbers] };
                 rows.iter().for_each(|&row| {
                     add_row(&mut numbers, features.numbers(row), weights.of(row));
                 });
                 let [mut own, mut other] = stocks(&numbers, &total[..n_numbers]);
-                let sums = [&of_total, &of_finished];
-                let (mut few, [mut with_total, with_rest]) =
-                    features.stocks_of_few(rows, weights, &mut counts, sums);
-                if with_missing {
-                    few += 2.0 * with_rest + of_finished.of_levels();
-                    with_total += features.product_of_levels(&missing, total);
+                let place = known.binary_search_by_key(&start, |(start, _)| *start);
+                let place = place.unwrap_or_else(|place| {
+                    let few = features.stock_of_few(rows, weights, &mut counts, &mut present);
+                    let with_total = rows.iter().map(|&row| leaf.with_levels[leaf.at(row)]).sum();
+                    let with_missing = with_missing.as_ref().map_or(0.0, |product| {
+                        rows.iter().map(|&row| weights.of(row) * product(row)).sum()
+                    });
+                    known.insert(place, (start, [few, with_total, with_missing]));
+                    place
+                });
+                let [mut few, mut with_total, with_missing] = known[place].1;
+                if missing_left {
+                    few += 2.0 * with_missing + stock_of_missing;
+                    with_total += missing_with_total;
                 }
                 own += few;
-                other += (of_total.of_levels() - 2.0 * with_total + few).max(0.0);
+                other += (leaf.stock_of_levels - 2.0 * with_total + few).max(0.0);
                 cuts.push_stocks([own, other]);
             }
         }

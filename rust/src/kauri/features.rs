@@ -1,19 +1,21 @@
-//! The features of the rows: those of numbers as they are, those of levels by code.
+//! The features of the rows: those of numbers as they are, in all columns or in stored cells alone, those of levels by
+//! code.
 //!
 //! A row has one feature for each level of a column. With unit u and means m these are t_v = u e_v - m for level v, and 0
-//! where the cell is missing: the levels' coordinates, gaps filled with their means, about these means. A row is held as
-//! one *slot* per column of levels, the place of its level among the entries of sums; each column has one more slot, for
-//! missing cells, whose feature is always 0.
+//! where the cell is missing: the levels' coordinates, gaps filled with their means, about these means. A row has one
+//! *slot* per column of levels, the place of its level among the entries of sums; each column has one more slot, for
+//! missing cells, whose feature is always 0. Held is the code, the place among the column's slots.
 //!
 //! Rows are added to *counts*, which have the weight of each slot; `RowFeatures::finish` makes sums of features of them.
-//! Cost: a row is added in O(columns), whatever the number of levels. Memory: 4 bytes per row and column of levels.
+//! Cost: a row is added in O(columns), whatever the number of levels. Memory: 1 byte per row and column of levels.
 
 use super::kernel::{Kernel, Weights, add_row, dot, norm};
 use crate::memory;
 use crate::parallel;
-use crate::table::Table;
+use crate::rows::{CsrRows, Rows};
+use crate::table::MAX_LEVELS;
 
-/// Rows of a block of slots that one task writes.
+/// Rows of a block of codes that one task writes.
 const ROWS_PER_TASK: usize = 4096;
 
 /// The features of a column of levels.
@@ -38,30 +40,23 @@ struct Block<'a> {
     mean_norm: f64,
 }
 
-/// The sum of the features of some rows.
-#[derive(Debug)]
-pub(super) struct OtherSum<'s> {
-    sum: &'s [f64],
-    /// By column of levels: the squared length of the sum, and its product with the means.
-    of_blocks: Vec<[f64; 2]>,
-}
-
-impl OtherSum<'_> {
-    /// Returns what levels make of its stock with itself.
-    pub(super) fn of_levels(&self) -> f64 {
-        self.of_blocks.iter().map(|[norm, _]| norm).sum()
-    }
+/// The features of numbers.
+#[derive(Debug, Clone, Copy)]
+enum Numbers<'a> {
+    /// n x `n_numbers`, row-major.
+    Dense(&'a [f64]),
+    /// Of the same shape; cells that are not stored are 0.
+    Sparse(&'a CsrRows<'a>),
 }
 
 /// The features of all rows.
 #[derive(Debug)]
 pub struct RowFeatures<'a> {
-    /// n x `n_numbers`, row-major.
-    numbers: &'a [f64],
+    numbers: Numbers<'a>,
     n_numbers: usize,
     blocks: Vec<Block<'a>>,
     /// n x blocks, row-major.
-    slots: Vec<u32>,
+    codes: Vec<u8>,
     /// k(i, i) of a level alone, by slot.
     own: Vec<f64>,
     /// Mean coordinate by slot.
@@ -71,13 +66,14 @@ pub struct RowFeatures<'a> {
 impl<'a> RowFeatures<'a> {
     /// Returns the features of a kernel, none with a Gram matrix, and those of levels.
     pub(super) fn new(
-        table: &Table<'_>,
+        rows: Rows<'_, '_>,
         kernel: Kernel<'a>,
         levels: &'a [LevelFeatures<'a>],
     ) -> Self {
         let (numbers, n_numbers) = match kernel {
-            Kernel::Features { z, rank } => (z, rank),
-            Kernel::Gram { .. } => (&[][..], 0),
+            Kernel::Features { z, rank } => (Numbers::Dense(z), rank),
+            Kernel::Sparse(z) => (Numbers::Sparse(z), z.n_columns()),
+            Kernel::Gram { .. } => (Numbers::Dense(&[]), 0),
         };
         let mut blocks = Vec::with_capacity(levels.len());
         let (mut own, mut means) = (vec![0.0; n_numbers], vec![0.0; n_numbers]);
@@ -96,23 +92,24 @@ impl<'a> RowFeatures<'a> {
             own.extend(level.means.iter().map(norm_of).chain([0.0]));
             means.extend(level.means.iter().chain(&[0.0]));
         }
-        let mut slots: Vec<u32> =
-            memory::zeros(table.n_samples() * levels.len(), "the levels of the rows");
-        if !levels.is_empty() {
-            let tasks = slots.chunks_mut(ROWS_PER_TASK * levels.len()).enumerate();
-            parallel::map(tasks, |(task, slots)| {
-                let mut cells = vec![0.0; slots.len() / levels.len()];
-                for (b, (level, block)) in levels.iter().zip(&blocks).enumerate() {
+        let mut codes: Vec<u8> =
+            memory::zeros(rows.n_samples() * levels.len(), "the levels of the rows");
+        if let Rows::Table(table) = rows
+            && !levels.is_empty()
+        {
+            let tasks = codes.chunks_mut(ROWS_PER_TASK * levels.len()).enumerate();
+            parallel::map(tasks, |(task, codes)| {
+                let mut cells = vec![0.0; codes.len() / levels.len()];
+                for (b, level) in levels.iter().enumerate() {
                     table.column(level.column).read(task * ROWS_PER_TASK, &mut cells);
-                    for (slot, cell) in slots[b..].iter_mut().step_by(levels.len()).zip(&cells) {
-                        let missing = level.means.len();
-                        let code = if cell.is_nan() { missing } else { *cell as usize };
-                        *slot = (block.first + code) as u32;
+                    let missing = level.means.len() as u8; // at most the code of missing cells
+                    for (code, cell) in codes[b..].iter_mut().step_by(levels.len()).zip(&cells) {
+                        *code = if cell.is_nan() { missing } else { *cell as u8 };
                     }
                 }
             });
         }
-        RowFeatures { numbers, n_numbers, blocks, slots, own, means }
+        RowFeatures { numbers, n_numbers, blocks, codes, own, means }
     }
 
     /// Returns the number of features of numbers.
@@ -125,16 +122,20 @@ impl<'a> RowFeatures<'a> {
         self.own.len()
     }
 
-    /// Returns a row's features of numbers.
+    /// Returns a row's features of numbers; none if these are sparse.
     #[inline(always)]
     pub(super) fn numbers(&self, row: u32) -> &'a [f64] {
-        &self.numbers[row as usize * self.n_numbers..][..self.n_numbers]
+        match self.numbers {
+            Numbers::Dense(z) => &z[row as usize * self.n_numbers..][..self.n_numbers],
+            Numbers::Sparse(_) => &[],
+        }
     }
 
     /// Returns a row's slots.
     #[inline(always)]
-    fn slots(&self, row: u32) -> &[u32] {
-        &self.slots[row as usize * self.blocks.len()..][..self.blocks.len()]
+    fn slots(&self, row: u32) -> impl Iterator<Item = usize> {
+        let codes = &self.codes[row as usize * self.blocks.len()..][..self.blocks.len()];
+        self.blocks.iter().zip(codes).map(|(block, &code)| block.first + usize::from(code))
     }
 
     /// Returns what levels add to k(i, i) of a row.
@@ -145,15 +146,23 @@ impl<'a> RowFeatures<'a> {
     /// Returns the sum of the entries at a row's slots.
     #[inline(always)]
     fn at_slots(&self, row: u32, values: &[f64]) -> f64 {
-        self.slots(row).iter().map(|&slot| values[slot as usize]).sum()
+        self.slots(row).map(|slot| values[slot]).sum()
     }
 
     /// Adds a row to counts.
     #[inline(always)]
     pub(super) fn add(&self, counts: &mut [f64], row: u32, weight: f64) {
-        add_row(counts, self.numbers(row), weight);
-        for &slot in self.slots(row) {
-            counts[slot as usize] += weight;
+        match self.numbers {
+            Numbers::Dense(_) => add_row(counts, self.numbers(row), weight),
+            Numbers::Sparse(z) => {
+                let (columns, cells) = z.row(row as usize);
+                for (&column, &x) in columns.iter().zip(cells) {
+                    counts[column as usize] += weight * x;
+                }
+            }
+        }
+        for slot in self.slots(row) {
+            counts[slot] += weight;
         }
     }
 
@@ -175,82 +184,104 @@ impl<'a> RowFeatures<'a> {
     /// Returns the product of a row with a sum of features, as a function of the row.
     pub(super) fn product<'f>(&'f self, sum: &[f64]) -> impl Fn(u32) -> f64 + Sync + use<'f, 'a> {
         let numbers = sum[..self.n_numbers].to_vec();
+        let of_levels = self.product_with_levels(sum);
+        move |row| match self.numbers {
+            Numbers::Dense(_) => dot(&numbers, self.numbers(row)) + of_levels(row),
+            Numbers::Sparse(z) => {
+                let (columns, cells) = z.row(row as usize);
+                columns.iter().zip(cells).map(|(&column, x)| numbers[column as usize] * x).sum()
+            }
+        }
+    }
+
+    /// As [`RowFeatures::product`], of the features of levels alone.
+    pub(super) fn product_with_levels<'f>(
+        &'f self,
+        sum: &[f64],
+    ) -> impl Fn(u32) -> f64 + Sync + use<'f, 'a> {
         let mut of_slots = sum.to_vec();
         for Block { first, unit, means, .. } in &self.blocks {
             let of_levels = &mut of_slots[*first..][..means.len()];
             let of_means = dot(of_levels, means);
             of_levels.iter_mut().for_each(|x| *x = unit * *x - of_means);
         }
-        move |row| dot(&numbers, self.numbers(row)) + self.at_slots(row, &of_slots)
+        move |row| self.at_slots(row, &of_slots)
     }
 
-    /// Whether rows have fewer entries of levels than there are, so that [`RowFeatures::stocks_of_few`] is the faster way.
+    /// Whether rows have fewer entries of levels than there are, so that [`RowFeatures::stock_of_few`] is the faster way.
     pub(super) fn have_few_levels(&self, rows: &[u32]) -> bool {
         rows.len() * self.blocks.len() < self.rank() - self.n_numbers
     }
 
-    /// Returns what [`RowFeatures::stocks_of_few`] needs of the sum of the features of some rows.
-    pub(super) fn other_sum<'s>(&self, sum: &'s [f64]) -> OtherSum<'s> {
-        let of_block = |Block { first, means, .. }: &Block<'_>| {
-            let own = &sum[*first..][..means.len()];
-            [norm(own), dot(own, means)]
-        };
-        OtherSum { sum, of_blocks: self.blocks.iter().map(of_block).collect() }
-    }
-
-    /// Returns what levels make of the stocks of some rows: S(L, L), and by entry of `others` the stock with it.
+    /// Returns what levels make of the stock S(L, L) of some rows.
     ///
     /// O(rows x columns of levels), where few rows have few of the levels: entries of the levels that no row has are
     /// minus the mean, and add up to what those present leave of the mean's squared length. Where little is left, they
     /// are added up one by one, which keeps the digits.
     ///
-    /// `counts`: zeros, as many as entries of sums; zeros again afterwards.
-    pub(super) fn stocks_of_few<const N: usize>(
+    /// `counts`: zeros, as many as entries of sums; zeros again afterwards. `present`: a buffer.
+    pub(super) fn stock_of_few(
         &self,
         rows: &[u32],
         weights: Weights<'_>,
         counts: &mut [f64],
-        others: [&OtherSum<'_>; N],
-    ) -> (f64, [f64; N]) {
-        let (mut own, mut with_others) = (0.0, [0.0; N]);
-        let mut present: Vec<usize> = Vec::with_capacity(rows.len());
+        present: &mut Vec<u8>,
+    ) -> f64 {
+        let all: f64 = rows.iter().map(|&row| weights.of(row)).sum();
+        present.resize(rows.len() + 1, 0);
+        let mut stock = 0.0;
         for (b, block) in self.blocks.iter().enumerate() {
-            let end = block.first + block.means.len();
-            let mut total = 0.0;
+            let slots = block.first..block.first + block.means.len() + 1;
+            let (counts, means) = (&mut counts[slots.clone()], &self.means[slots]);
+            let missing = block.means.len();
+            let code_of = |row: u32| self.codes[row as usize * self.blocks.len() + b];
+            let mut n_present = 0;
             for &row in rows {
-                let (slot, weight) = (self.slots(row)[b] as usize, weights.of(row));
-                if slot < end {
-                    if counts[slot] == 0.0 {
-                        present.push(slot);
-                    }
-                    counts[slot] += weight;
-                    total += weight;
+                let code = code_of(row);
+                let count = &mut counts[usize::from(code)];
+                // Without a branch, which would be guessed wrong for many a row.
+                present[n_present] = code;
+                n_present += usize::from(*count == 0.0);
+                *count += weights.of(row);
+            }
+            let mut total = all;
+            if counts[missing] > 0.0 {
+                counts[missing] = 0.0;
+                let seen = rows.iter().filter(|&&row| usize::from(code_of(row)) != missing);
+                total = seen.map(|&row| weights.of(row)).sum();
+            }
+            // The slot of missing cells, if it is present, adds 0 to both sums.
+            let mut square_of = |code: u8| {
+                let code = usize::from(code);
+                let sum = block.unit * std::mem::take(&mut counts[code]) - total * means[code];
+                [sum * sum, means[code] * means[code]]
+            };
+            let (fours, rest) = present[..n_present].as_chunks::<4>();
+            let mut lanes = [[0.0; 2]; 4];
+            for four in fours {
+                for (lane, &code) in lanes.iter_mut().zip(four) {
+                    let squares = square_of(code);
+                    *lane = [lane[0] + squares[0], lane[1] + squares[1]];
                 }
             }
-            let (mut of_present, mut norm_of_present) = (0.0, 0.0);
-            let mut products = [0.0; N];
-            for &slot in &present {
-                let (mean, count) = (self.means[slot], block.unit * counts[slot]);
-                let sum = count - total * mean;
-                of_present += sum * sum;
-                norm_of_present += mean * mean;
-                for (product, other) in products.iter_mut().zip(others) {
-                    *product += count * other.sum[slot];
-                }
-            }
+            let rest = rest.iter().map(|&code| square_of(code));
+            let [of_present, norm_of_present] = lanes
+                .into_iter()
+                .chain(rest)
+                .fold([0.0; 2], |sums, squares| [sums[0] + squares[0], sums[1] + squares[1]]);
             let absent = if norm_of_present <= 0.5 * block.mean_norm {
                 block.mean_norm - norm_of_present
             } else {
-                let of_absent = (block.first..end).filter(|&slot| counts[slot] == 0.0);
-                of_absent.map(|slot| self.means[slot] * self.means[slot]).sum()
+                let mut is_present = [false; MAX_LEVELS + 1];
+                for &code in &present[..n_present] {
+                    is_present[usize::from(code)] = true;
+                }
+                let of_absent = block.means.iter().zip(&is_present).filter(|(_, here)| !**here);
+                of_absent.map(|(mean, _)| mean * mean).sum()
             };
-            own += of_present + total * total * absent;
-            for ((with, product), other) in with_others.iter_mut().zip(products).zip(others) {
-                *with += product - total * other.of_blocks[b][1];
-            }
-            present.drain(..).for_each(|slot| counts[slot] = 0.0);
+            stock += of_present + total * total * absent;
         }
-        (own, with_others)
+        stock
     }
 
     /// Returns the product of two sums of features, of levels alone.
@@ -281,10 +312,9 @@ impl<'a> RowFeatures<'a> {
         for &row in rows {
             let weight = weights.of(row);
             let mut with_before = 0.0;
-            for ((block, &slot), [n, mean_sum]) in
+            for ((block, slot), [n, mean_sum]) in
                 self.blocks.iter().zip(self.slots(row)).zip(&mut seen)
             {
-                let slot = slot as usize;
                 if slot == block.first + block.means.len() {
                     continue;
                 }
@@ -308,7 +338,7 @@ mod tests {
     use ndarray::Array1;
 
     use super::*;
-    use crate::table::{Column, MISSING_LEVEL};
+    use crate::table::{Column, MISSING_LEVEL, Table};
 
     /// Numbers in [0, 1), always the same ones.
     fn numbers() -> impl FnMut() -> f64 {
@@ -343,7 +373,8 @@ mod tests {
             .map(|(column, means)| LevelFeatures { column, unit: 0.5 + column as f64, means })
             .collect();
         let z: Vec<f64> = (0..n).map(|_| next()).collect();
-        let features = RowFeatures::new(&table, Kernel::Features { z: &z, rank: 1 }, &levels);
+        let features =
+            RowFeatures::new(Rows::Table(&table), Kernel::Features { z: &z, rank: 1 }, &levels);
         let given: Vec<f64> = (0..n).map(|_| next() + 0.1).collect();
         let mut counts = features.nothing();
         for weights in [Weights(None), Weights(Some(&given))] {
@@ -354,22 +385,23 @@ mod tests {
                 sum
             };
             let all: Vec<u32> = (0..n as u32).collect();
-            let total = sum_of(&all);
             let other = sum_of(&all[20..33]);
+            let product = features.product_with_levels(&other);
+            let mut present = vec![];
             for n_rows in [0, 1, 2, 7, 30, 60] {
                 let rows = &all[..n_rows];
-                let others = [&features.other_sum(&total), &features.other_sum(&other)];
-                let (own, with_others) = features.stocks_of_few(rows, weights, &mut counts, others);
+                let own = features.stock_of_few(rows, weights, &mut counts, &mut present);
                 assert!(counts.iter().all(|&count| count == 0.0));
                 let sum = sum_of(rows);
                 let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * (a.abs() + b.abs()).max(1.0);
                 assert!(near(own, norm(&sum[1..])), "{own} {}", norm(&sum[1..]));
-                for (found, other) in with_others.into_iter().zip([&total, &other]) {
-                    let product = features.product_of_levels(&sum, other);
-                    let scale = norm(&sum).sqrt() * norm(other).sqrt();
-                    assert!((found - product).abs() <= 1e-12 * scale.max(1.0), "{found} {product}");
-                }
-                assert!(near(others[0].of_levels(), norm(&total[1..])));
+                let with_other: f64 = rows.iter().map(|&row| weights.of(row) * product(row)).sum();
+                let expected = features.product_of_levels(&sum, &other);
+                let scale = norm(&sum).sqrt() * norm(&other).sqrt();
+                assert!(
+                    (with_other - expected).abs() <= 1e-12 * scale.max(1.0),
+                    "{with_other} {expected}"
+                );
             }
         }
     }

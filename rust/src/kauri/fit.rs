@@ -24,7 +24,7 @@ use super::moves::MoveKind;
 use crate::error::{Error, Result};
 use crate::grow::{FittedNodes, Limits};
 use crate::parallel::Monitor;
-use crate::table::Table;
+use crate::rows::Rows;
 
 /// What a Kauri tree is fitted to.
 #[derive(Debug, Clone, Copy)]
@@ -66,35 +66,44 @@ pub struct FittedKauri {
     pub objective: Vec<f64>,
 }
 
-/// Fits a tree to the rows of a table (algorithm 2): each round makes the move of largest gain over all leaves,
+/// Fits a tree to rows (algorithm 2): each round makes the move of largest gain over all leaves,
 /// columns, cuts and moves, until none gains.
 ///
 /// A round costs O(n d) per cluster that changed, and O(n rank) for the stocks of rows and clusters, or O(n moved) with
-/// a Gram matrix.
+/// a Gram matrix. Of sparse rows, which go with [`Kernel::Sparse`], both are O(stored cells), and the tree is that of the
+/// same rows as a table, up to ties that rounding decides.
 ///
 /// # Errors
-/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if stocks overflow or a Gram matrix comes with columns of levels,
-/// [`Error::Interrupted`] if the monitor was stopped.
-pub fn fit(
-    table: &Table<'_>,
+/// [`Error::Shape`] if sizes disagree, [`Error::Value`] if stocks overflow, a Gram matrix comes with columns of levels, or
+/// only one of rows and kernel is sparse, [`Error::Interrupted`] if the monitor was stopped.
+pub fn fit<'a, 't: 'a>(
+    rows: impl Into<Rows<'a, 't>>,
     problem: &KauriProblem<'_>,
     monitor: &Monitor,
 ) -> Result<FittedKauri> {
-    let n = table.n_samples();
+    let rows = rows.into();
+    let n = rows.n_samples();
     problem.kernel.check(n)?;
     if let Some(weights) = problem.weights {
         Error::check_len("weights", weights.len(), n, "rows")?;
     }
+    let n_levels = |feature: usize| match rows {
+        Rows::Table(table) => table.n_levels(feature),
+        Rows::Sparse(_) => None,
+    };
+    if matches!(rows, Rows::Sparse(_)) != matches!(problem.kernel, Kernel::Sparse(_)) {
+        return Err(not_both_sparse());
+    }
     for level in problem.levels {
-        let n_levels = table.n_levels(level.column).unwrap_or(0);
+        let n_levels = n_levels(level.column).unwrap_or(0);
         Error::check_len("The features of a column", level.means.len(), n_levels, "levels")?;
     }
-    let has_levels = (0..table.n_features()).any(|feature| table.n_levels(feature).is_some());
+    let has_levels = (0..rows.n_features()).any(|feature| n_levels(feature).is_some());
     if has_levels && matches!(problem.kernel, Kernel::Gram { .. }) {
         return Err(Error::Value("Columns of levels need features of the kernel.".into()));
     }
-    let features = RowFeatures::new(table, problem.kernel, problem.levels);
-    let mut growth = Growth::new(table, problem, &features, monitor)?;
+    let features = RowFeatures::new(rows, problem.kernel, problem.levels);
+    let mut growth = Growth::new(rows, problem, &features, monitor)?;
     let mut objective = vec![growth.objective()];
     while let Some(split) = growth.next_split()? {
         growth.split(&split)?;
@@ -102,4 +111,9 @@ pub fn fit(
         monitor.report(objective.len(), split.gain);
     }
     Ok(growth.finish(objective))
+}
+
+/// The error of sparse rows without a sparse kernel, or the reverse.
+pub(super) fn not_both_sparse() -> Error {
+    Error::Value("Sparse rows and sparse features of the kernel go together.".into())
 }

@@ -15,9 +15,11 @@
 //! | S(C, C) / \|C\|, its share of the objective | [`ClusterSums::value`] |
 //! | a split and its move, Delta L | [`NextSplit`], `gain` |
 //!
-//! Memory: 4 n bytes per column for the orders, and the cuts of the open leaves.
+//! Memory: 4 n bytes per column for the orders, or 12 a stored cell of sparse rows, and the cuts of the open leaves.
 
-use super::clusters::{ClusterState, DIAGONAL, FEATURES, WEIGHT};
+use rayon::prelude::*;
+
+use super::clusters::{ClusterState, DIAGONAL, FEATURES, ROWS_PER_TASK, WEIGHT};
 use super::cuts::{CutBuilder, CutRows, LeafColumn, n_seen};
 use super::features::RowFeatures;
 use super::fit::{FittedKauri, KauriProblem};
@@ -25,11 +27,14 @@ use super::gains::{ClusterSums, largest};
 use super::kernel::{Kernel, Weights, norm};
 use super::leaf_search::{LeafSearch, OpenColumn, OpenLeaf};
 use super::moves::{AllowedMoves, Move, MoveKind};
+use super::sparse_cuts::{Buffers, SparseColumn, SparseLeaf};
 use crate::error::{Error, Result};
-use crate::grow::{GrowingTree, GrownNode, Limits};
+use crate::grow::{GrowingTree, GrownNode, Limits, test_of};
 use crate::memory;
 use crate::orders::{Orders, columns_per_task};
 use crate::parallel::{self, Monitor};
+use crate::rows::{CsrRows, Rows};
+use crate::sparse::columns::SparseColumns;
 use crate::table::Table;
 
 /// Gains closer than this share of the largest possible objective are tied; smaller gains are not worth a split.
@@ -51,9 +56,9 @@ pub(super) struct NextSplit {
     pub(super) self_stocks: [f64; 2],
 }
 
-/// A growing tree. `'a`: the problem and its kernel; `'t`: the table.
+/// A growing tree. `'a`: the problem and its kernel; `'t`: the rows.
 pub(super) struct Growth<'a, 't> {
-    pub(super) table: &'a Table<'t>,
+    pub(super) rows: Rows<'a, 't>,
     pub(super) problem: &'a KauriProblem<'a>,
     pub(super) monitor: &'a Monitor,
     pub(super) weights: Weights<'a>,
@@ -61,7 +66,7 @@ pub(super) struct Growth<'a, 't> {
     pub(super) features: &'a RowFeatures<'a>,
     /// Nodes and their rows; the sums of a node are at [`WEIGHT`], [`DIAGONAL`] and from [`FEATURES`] on.
     pub(super) grown: GrowingTree<'a>,
-    /// The rows of every node in the order of each column, empty if the root is not split.
+    /// Of a table: the rows of every node in the order of each column, empty if the root is not split.
     orders: Orders,
     /// By number; none is empty.
     pub(super) clusters: Vec<ClusterState>,
@@ -81,7 +86,9 @@ pub(super) struct Growth<'a, 't> {
     margin: f64,
     /// Buffer, by row of the table: the position in a leaf.
     position: Vec<u32>,
-    /// By column: whether all observed cells are equal; it is then never cut.
+    /// Buffer of sparse rows, by row: whether it is in a node; all false between uses.
+    is_in_node: Vec<bool>,
+    /// Of a table, by column: whether all observed cells are equal; it is then never cut.
     is_constant: Vec<bool>,
 }
 
@@ -92,21 +99,29 @@ impl<'a, 't> Growth<'a, 't> {
     /// # Errors
     /// [`Error::Value`] if stocks overflow, [`Error::Interrupted`].
     pub(super) fn new(
-        table: &'a Table<'t>,
+        rows: Rows<'a, 't>,
         problem: &'a KauriProblem<'a>,
         features: &'a RowFeatures<'a>,
         monitor: &'a Monitor,
     ) -> Result<Self> {
-        let n = table.n_samples();
+        let n = rows.n_samples();
         let weights = Weights(problem.weights);
         let (kernel, width) = (problem.kernel, FEATURES + features.rank());
         let grown = GrowingTree::new(n, move |rows| {
-            let mut sums = parallel::sum_rows(rows, width, |row, sums| {
+            let add = |row: u32, sums: &mut [f64]| {
                 let weight = weights.of(row);
                 sums[WEIGHT] += weight;
                 sums[DIAGONAL] += weight * (kernel.diagonal(row as usize) + features.own(row));
                 features.add(&mut sums[FEATURES..], row, weight);
-            });
+            };
+            let mut sums = if matches!(kernel, Kernel::Sparse(_)) {
+                // One vector of sums: a block of sparse rows has fewer cells than that.
+                let mut sums = memory::zeros(width, "the sums of a node");
+                rows.iter().for_each(|&row| add(row, &mut sums));
+                sums
+            } else {
+                parallel::sum_rows(rows, width, add)
+            };
             features.finish(&mut sums[FEATURES..]);
             sums
         });
@@ -119,7 +134,7 @@ impl<'a, 't> Growth<'a, 't> {
             ));
         }
         let mut growth = Growth {
-            table,
+            rows,
             problem,
             monitor,
             weights,
@@ -135,19 +150,35 @@ impl<'a, 't> Growth<'a, 't> {
             n_leaves: 1,
             margin: TIE_MARGIN * largest_objective,
             position: memory::zeros(n, "the places of the rows"),
-            is_constant: parallel::map(0..table.n_features(), |f| table.column(f).is_constant()),
+            is_in_node: match rows {
+                Rows::Table(_) => vec![],
+                Rows::Sparse(_) => memory::zeros(n, "the sides of the rows"),
+            },
+            is_constant: match rows {
+                Rows::Table(table) => {
+                    parallel::map(0..table.n_features(), |f| table.column(f).is_constant())
+                }
+                Rows::Sparse(_) => vec![],
+            },
         };
         let root = growth.grown.nodes[0].segment;
         let stocks = growth.stocks_with(growth.grown.partition.all(root), &[0]);
-        growth.stock_of.push(match kernel {
-            Kernel::Features { .. } => norm(&growth.grown.nodes[0].sums[FEATURES..]),
-            Kernel::Gram { .. } => stocks.iter().sum(),
+        growth.stock_of.push(if kernel.has_features() {
+            norm(&growth.grown.nodes[0].sums[FEATURES..])
+        } else {
+            stocks.iter().sum()
         });
         growth.clusters.push(ClusterState { sums: ClusterSums::EMPTY, leaves: vec![0], stocks });
         growth.update_sums(0);
         if growth.may_split(0) && growth.problem.limits.max_leaves > 1 {
-            growth.orders = Orders::new(table, monitor)?;
-            growth.open(0)?;
+            let cells = match rows {
+                Rows::Table(table) => {
+                    growth.orders = Orders::new(table, monitor)?;
+                    SparseColumns::default()
+                }
+                Rows::Sparse(matrix) => SparseColumns::new(matrix, monitor)?,
+            };
+            growth.open(0, cells)?;
         }
         Ok(growth)
     }
@@ -167,19 +198,87 @@ impl<'a, 't> Growth<'a, 't> {
     }
 
     /// Builds the cuts of a leaf and adds it to the open leaves, unless it has no cut. O(rows rank) per column with
-    /// features, O(rows^2) with a Gram matrix.
+    /// features, O(rows^2) with a Gram matrix. `cells`: of sparse rows, those of the leaf.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
-    fn open(&mut self, id: usize) -> Result<()> {
+    fn open(&mut self, id: usize, cells: SparseColumns) -> Result<()> {
+        let segment = self.grown.nodes[id].segment;
+        for (&row, position) in self.grown.partition.all(segment).iter().zip(0..) {
+            self.position[row as usize] = position;
+        }
+        let (columns, stocks) = match (self.rows, self.problem.kernel) {
+            (Rows::Table(table), _) => self.columns_of_table(id, table)?,
+            (Rows::Sparse(_), Kernel::Sparse(z)) => (self.columns_of_cells(id, &cells, z)?, vec![]),
+            (Rows::Sparse(_), _) => return Err(super::fit::not_both_sparse()),
+        };
+        if !columns.is_empty() {
+            let cluster = self.cluster_of[id];
+            self.leaves.push(OpenLeaf::new(id, segment, cluster, columns, cells, stocks));
+        }
+        Ok(())
+    }
+
+    /// Returns the columns of a leaf of sparse rows that have cuts.
+    fn columns_of_cells(
+        &self,
+        id: usize,
+        cells: &SparseColumns,
+        z: &CsrRows<'_>,
+    ) -> Result<Vec<OpenColumn>> {
+        let node = &self.grown.nodes[id];
+        let rows = self.grown.partition.all(node.segment);
+        let product = self.features.product(&node.sums[FEATURES..]);
+        let with_leaf: Vec<f64> =
+            parallel::collect(rows.len(), ROWS_PER_TASK, "the stocks of a leaf", |i: usize| {
+                self.weights.of(rows[i]) * product(rows[i])
+            });
+        let leaf = SparseLeaf {
+            features: z,
+            weights: self.weights,
+            min_samples_leaf: self.problem.limits.min_samples_leaf.max(1),
+            rows,
+            position: &self.position,
+            with_leaf: &with_leaf,
+            weight: node.sums[WEIGHT],
+            stock: self.stock_of[id],
+        };
+        let varies = |&place: &usize| {
+            let (values, _) = cells.at(place);
+            values.len() < rows.len() || values[0] < values[values.len() - 1]
+        };
+        let places = self.drawn(id, (0..cells.n_columns()).filter(varies).collect());
+        let found: Result<Vec<Option<OpenColumn>>> = places
+            .par_iter()
+            .map_init(
+                || Buffers::new(rows.len(), z.n_columns()),
+                |buffers, &place| {
+                    self.monitor.check()?;
+                    let feature = cells.features()[place] as usize;
+                    let column = leaf.cuts(feature, cells.at(place), buffers);
+                    Ok(column.map(|SparseColumn { cuts, order, zeros }| {
+                        OpenColumn::new([cuts].into_iter(), order, zeros)
+                    }))
+                },
+            )
+            .collect();
+        Ok(found?.into_iter().flatten().collect())
+    }
+
+    /// Returns the columns of a leaf of a table that have cuts, and with a Gram matrix the stocks of its rows with it.
+    fn columns_of_table(
+        &self,
+        id: usize,
+        table: &'a Table<'t>,
+    ) -> Result<(Vec<OpenColumn>, Vec<f64>)> {
         let node = &self.grown.nodes[id];
         let rows = self.grown.partition.all(node.segment);
         let columns: Vec<LeafColumn<'_, '_>> = self
-            .drawn_features(id)
+            .drawn(id, self.varying_features(id, table))
             .into_iter()
             .map(|feature| {
                 let order = self.orders.of(feature, node.segment);
-                LeafColumn { feature, column: self.table.column(feature), order }
+                LeafColumn { feature, column: table.column(feature), order }
             })
             .collect();
         let builder = CutBuilder {
@@ -189,37 +288,32 @@ impl<'a, 't> Growth<'a, 't> {
             min_samples_leaf: self.problem.limits.min_samples_leaf.max(1),
             monitor: self.monitor,
         };
-        for (&row, position) in rows.iter().zip(0..) {
-            self.position[row as usize] = position;
-        }
         let (cuts, stocks) =
             builder.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
         let cuts = cuts.into_iter().zip(&columns);
         let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |(sets, column)| {
             let order = column.order.iter().map(|&row| self.position[row as usize]);
             let order: Vec<u32> = memory::collected(order, "the orders of a leaf");
-            OpenColumn::new(sets.into_iter().filter(|cuts| !cuts.is_empty()), order)
+            OpenColumn::new(sets.into_iter().filter(|cuts| !cuts.is_empty()), order, 0..0)
         });
-        let columns: Vec<OpenColumn> =
-            columns.into_iter().filter(|column| !column.is_empty()).collect();
-        if !columns.is_empty() {
-            let cluster = self.cluster_of[id];
-            self.leaves.push(OpenLeaf::new(id, node.segment, cluster, columns, stocks));
-        }
-        Ok(())
+        Ok((columns.into_iter().filter(|column| !column.is_empty()).collect(), stocks))
     }
 
-    /// Returns the columns that are searched at a leaf, ascending: all that vary there, or `max_features` of them.
-    fn drawn_features(&self, id: usize) -> Vec<usize> {
+    /// Returns the columns of a table that vary in a leaf, ascending.
+    fn varying_features(&self, id: usize, table: &Table<'_>) -> Vec<usize> {
         let segment = self.grown.nodes[id].segment;
         let varies = |&feature: &usize| {
             let order = self.orders.of(feature, segment);
-            let column = self.table.column(feature);
+            let column = table.column(feature);
             let ends = [order[0], order[order.len() - 1]].map(|row| column.get(row as usize));
             let has_gaps = ends[1].is_nan() && !ends[0].is_nan();
             ends[0] < ends[1] || (has_gaps && !self.is_constant[feature])
         };
-        let mut features: Vec<usize> = (0..self.table.n_features()).filter(varies).collect();
+        (0..table.n_features()).filter(varies).collect()
+    }
+
+    /// Returns those of the columns of a leaf that are searched, ascending: all of them, or `max_features`.
+    fn drawn(&self, id: usize, mut features: Vec<usize>) -> Vec<usize> {
         if self.problem.max_features < features.len() {
             // One stream per node: its draw does not depend on those of other nodes.
             let mut random = fastrand::Rng::with_seed(self.problem.seed);
@@ -252,7 +346,7 @@ impl<'a, 't> Growth<'a, 't> {
             return Ok(None);
         }
         let allowed = self.allowed();
-        let is_psd = matches!(self.problem.kernel, Kernel::Features { .. });
+        let is_psd = self.problem.kernel.has_features();
         let needs_existing = !(is_psd && allowed.n_free > 0);
         let mut leaves = std::mem::take(&mut self.leaves);
         let search = LeafSearch { growth: self, allowed };
@@ -301,15 +395,29 @@ impl<'a, 't> Growth<'a, 't> {
     /// [`Error::Interrupted`].
     pub(super) fn split(&mut self, split: &NextSplit) -> Result<()> {
         let leaf = self.leaves.remove(split.leaf);
-        let (id, parent) = (leaf.id, leaf.segment);
-        drop(leaf);
-        let NextSplit {
-            feature, gain: score, cut: CutRows { ref places, missing_left, .. }, ..
-        } = *split;
-        let (column, order) = (self.table.column(feature), self.orders.of(feature, parent));
-        let (cut, n_seen) = (split.cut.cut(column, order), n_seen(column, order));
-        let is_left = |place: usize| places.contains(&place) || (missing_left && place >= n_seen);
-        let left = self.orders.split_by(&mut self.grown, id, feature, cut, score, is_left);
+        let (id, parent, cells) = (leaf.id, leaf.segment, leaf.cells);
+        let NextSplit { feature, gain: score, .. } = *split;
+        let left = match self.rows {
+            Rows::Table(table) => {
+                let CutRows { ref places, missing_left, .. } = split.cut;
+                let (column, order) = (table.column(feature), self.orders.of(feature, parent));
+                let (cut, n_seen) = (split.cut.cut(column, order), n_seen(column, order));
+                let is_left =
+                    |place: usize| places.contains(&place) || (missing_left && place >= n_seen);
+                self.orders.split_by(&mut self.grown, id, feature, cut, score, is_left)
+            }
+            Rows::Sparse(matrix) => {
+                let cut = split.cut.sparse_cut(cells.of(feature).0, parent.len());
+                let go_left = |rows: &[u32], sides: &mut Vec<bool>| {
+                    let cell = |&row: &u32| matrix.cell(row as usize, feature as u32);
+                    sides.extend(rows.iter().map(|row| cut.goes_left(cell(row))));
+                };
+                self.grown.split_by(id, test_of(feature, cut), score, go_left, |_, _| true).0
+            }
+        };
+        // Of inner nodes weight and diagonal alone are read: d numbers a node would add up.
+        self.grown.nodes[id].sums.truncate(FEATURES);
+        self.grown.nodes[id].sums.shrink_to_fit();
         self.kinds[id] = Some(split.movement.kind);
         self.kinds.extend([None, None]);
         self.n_leaves += 1;
@@ -317,9 +425,10 @@ impl<'a, 't> Growth<'a, 't> {
         let clusters = [split.movement.left, split.movement.right];
         for (side, child) in children.into_iter().enumerate() {
             self.cluster_of.push(clusters[side]);
-            self.stock_of.push(match self.problem.kernel {
-                Kernel::Features { .. } => norm(&self.grown.nodes[child].sums[FEATURES..]),
-                Kernel::Gram { .. } => split.self_stocks[side],
+            self.stock_of.push(if self.problem.kernel.has_features() {
+                norm(&self.grown.nodes[child].sums[FEATURES..])
+            } else {
+                split.self_stocks[side]
             });
         }
         self.move_rows(id, children, clusters);
@@ -328,21 +437,43 @@ impl<'a, 't> Growth<'a, 't> {
             return Ok(());
         }
         let to_open: Vec<usize> = children.into_iter().filter(|&c| self.may_split(c)).collect();
-        if !to_open.is_empty() {
+        if to_open.is_empty() {
+            return Ok(());
+        }
+        if matches!(self.rows, Rows::Table(_)) {
             self.orders.split(parent);
-            for child in to_open {
-                self.open(child)?;
-            }
+        }
+        let cells: Vec<SparseColumns> =
+            to_open.iter().map(|&child| self.cells_of(child, &cells)).collect();
+        for (child, cells) in to_open.into_iter().zip(cells) {
+            self.open(child, cells)?;
         }
         Ok(())
+    }
+
+    /// Returns the cells of a node of sparse rows, from those of its parent; none of a table.
+    fn cells_of(&mut self, id: usize, parent: &SparseColumns) -> SparseColumns {
+        if matches!(self.rows, Rows::Table(_)) {
+            return SparseColumns::default();
+        }
+        let rows = self.grown.partition.all(self.grown.nodes[id].segment);
+        rows.iter().for_each(|&row| self.is_in_node[row as usize] = true);
+        let cells = parent.select(|row| self.is_in_node[row as usize]);
+        rows.iter().for_each(|&row| self.is_in_node[row as usize] = false);
+        cells
     }
 
     /// Returns the arrays of the tree. The kernel k-means cost of a node as one cluster is its share of the trace less
     /// S(N, N) / |N|. `objective`: by number of leaves.
     pub(super) fn finish(self, objective: Vec<f64>) -> FittedKauri {
         let nodes = &self.grown.nodes;
-        let cost =
-            |(node, stock): (&GrownNode, &f64)| node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
+        // Features that are not centered leave rounding where all rows of a node are equal.
+        let is_sparse = matches!(self.rows, Rows::Sparse(_));
+        let cost = |(node, stock): (&GrownNode, &f64)| {
+            let cost = node.sums[DIAGONAL] - stock / node.sums[WEIGHT];
+            let is_rounding = is_sparse && cost <= 16.0 * f64::EPSILON * node.sums[DIAGONAL];
+            if is_rounding { 0.0 } else { cost }
+        };
         FittedKauri {
             nodes: self.grown.fitted_nodes(|node| node.sums[WEIGHT]),
             cost: nodes.iter().zip(&self.stock_of).map(cost).collect(),

@@ -9,6 +9,7 @@
 
 use crate::error::{Error, Result};
 use crate::parallel;
+use crate::rows::CsrRows;
 
 /// Rows of a Gram matrix that one task adds up.
 const GRAM_ROWS_PER_TASK: usize = 16;
@@ -24,6 +25,9 @@ pub enum Kernel<'a> {
         /// Its width.
         rank: usize,
     },
+    /// The same with a matrix of which only some cells are stored, the columns of its rows ascending; the rows that are
+    /// cut are then sparse as well.
+    Sparse(&'a CsrRows<'a>),
     /// The n x n kernel matrix, symmetric.
     Gram {
         /// The matrix.
@@ -41,6 +45,10 @@ impl Kernel<'_> {
     pub fn check(&self, n: usize) -> Result<()> {
         let (got, expected) = match *self {
             Kernel::Features { z, rank } => (z.len(), n * rank),
+            Kernel::Sparse(z) => {
+                z.check_ascending()?;
+                return Error::check_len("The kernel", z.n_rows(), n, "rows");
+            }
             Kernel::Gram { k, n: width } => {
                 Error::check_len("The kernel", width, n, "columns")?;
                 (k.len(), n * n)
@@ -49,10 +57,17 @@ impl Kernel<'_> {
         Error::check_len("The kernel", got, expected, "entries")
     }
 
+    /// Whether the kernel comes as features, which makes it positive semidefinite.
+    pub fn has_features(&self) -> bool {
+        !matches!(self, Kernel::Gram { .. })
+    }
+
     /// Returns k(row, row).
     pub fn diagonal(&self, row: usize) -> f64 {
         match *self {
             Kernel::Features { z, rank } => norm(&z[row * rank..][..rank]),
+            // In turn, so that stored zeros change no bit.
+            Kernel::Sparse(z) => z.row(row).1.iter().map(|x| x * x).sum(),
             Kernel::Gram { k, n } => k[row * n + row],
         }
     }

@@ -16,6 +16,8 @@
 //! Cost of an update: O(rows) per column for a stale leaf, and as much per changed cluster; an exact gain takes O(rows)
 //! per column and cluster. Gains are in units of the objective.
 
+use std::ops::Range;
+
 use rayon::prelude::*;
 
 use super::clusters::{ROWS_PER_TASK, WEIGHT};
@@ -32,6 +34,7 @@ use crate::memory;
 use crate::orders::columns_per_task;
 use crate::parallel;
 use crate::partition::Segment;
+use crate::sparse::columns::SparseColumns;
 
 /// With a Gram matrix: up to this quotient of the weights of cluster and rest the stock of the rest is a difference,
 /// above it the sum of its entries, O(rest^2): the difference would lose too many digits.
@@ -64,13 +67,19 @@ pub(super) struct OpenColumn {
     sets: Vec<OpenSet>,
     /// The leaf's rows in the order of the column, as positions in the leaf.
     order: Vec<u32>,
+    /// The places in the column of rows that the order leaves out, zeros of sparse rows; an empty range if there are none.
+    zeros: Range<usize>,
 }
 
 impl OpenColumn {
-    /// `order`: the leaf's rows in the order of the column, as positions in the leaf.
-    pub(super) fn new(sets: impl Iterator<Item = ColumnCuts>, order: Vec<u32>) -> Self {
+    /// `order`: the leaf's rows in the order of the column, as positions in the leaf, but for those at the places `zeros`.
+    pub(super) fn new(
+        sets: impl Iterator<Item = ColumnCuts>,
+        order: Vec<u32>,
+        zeros: Range<usize>,
+    ) -> Self {
         let open = |cuts| OpenSet { cuts, cross_rest: vec![], join_bounds: JoinBounds::default() };
-        OpenColumn { sets: sets.map(open).collect(), order }
+        OpenColumn { sets: sets.map(open).collect(), order, zeros }
     }
 
     /// Whether it has no cut.
@@ -78,10 +87,28 @@ impl OpenColumn {
         self.sets.is_empty()
     }
 
-    /// Adds up the stocks of the leaf's rows over the left sides of the cuts. O(rows).
-    fn left_sums<'s>(&self, stocks: &[f64], sums: &'s mut LeftSums) -> &'s LeftSums {
+    /// Adds up the stocks of the leaf's rows over the left sides of the cuts. `whole`: over all rows. O(listed rows).
+    fn left_sums<'s>(&self, stocks: &[f64], whole: f64, sums: &'s mut LeftSums) -> &'s LeftSums {
+        let value = |position: u32| stocks[position as usize];
+        if !self.zeros.is_empty() {
+            return sums.read_around(&self.order, &self.zeros, whole, value);
+        }
         let sets = self.sets.iter().map(|set| &set.cuts.set);
-        sums.read(sets, &self.order, |position| stocks[position as usize])
+        sums.read(sets, &self.order, value)
+    }
+
+    /// Returns the sum of the stocks over the left side of one cut, as [`OpenColumn::left_sums`] has it.
+    fn left_sum(&self, cuts: &ColumnCuts, cut: usize, stocks: &[f64], whole: f64) -> f64 {
+        let value = |&position: &u32| stocks[position as usize];
+        let n_left = cuts.n_left[cut] as usize;
+        if self.zeros.is_empty() {
+            cuts.left_of(cut, &self.order).map(|position| value(&position)).sum()
+        } else if n_left <= self.zeros.start {
+            self.order[..n_left].iter().map(value).sum()
+        } else {
+            let right = &self.order[n_left - self.zeros.len()..];
+            whole - right.iter().rev().map(value).sum::<f64>()
+        }
     }
 }
 
@@ -106,6 +133,10 @@ pub(super) struct OpenLeaf {
     state: LeafState,
     /// Columns with cuts, ascending.
     columns: Vec<OpenColumn>,
+    /// Of sparse rows: their cells.
+    pub(super) cells: SparseColumns,
+    /// Fewest columns of a task.
+    at_a_time: usize,
     /// With a Gram matrix, the stocks S({i}, N) of its rows with the leaf itself.
     stocks: Vec<f64>,
     /// S(N, M) with the rest M of its own cluster.
@@ -121,19 +152,24 @@ pub(super) struct OpenLeaf {
 }
 
 impl OpenLeaf {
-    /// Returns a leaf that was not searched yet. `stocks`: with a Gram matrix those of its rows with the leaf itself.
+    /// Returns a leaf that was not searched yet. `cells`: of sparse rows, those of the leaf; `stocks`: with a Gram matrix those of its rows with the leaf itself.
     pub(super) fn new(
         id: usize,
         segment: Segment,
         cluster: usize,
         columns: Vec<OpenColumn>,
+        cells: SparseColumns,
         stocks: Vec<f64>,
     ) -> Self {
+        let n_listed: usize = columns.iter().map(|column| column.order.len()).sum();
+        let at_a_time = columns_per_task(n_listed / columns.len().max(1));
         OpenLeaf {
             id,
             segment,
             state: LeafState { cluster, value: 0.0, rest: ClusterSums::EMPTY },
             columns,
+            cells,
+            at_a_time,
             stocks,
             cross_rest: 0.0,
             new_cluster: NewClusterGains::NONE,
@@ -183,9 +219,9 @@ impl LeafSearch<'_, '_, '_> {
             leaf.new_cluster = leaf
                 .columns
                 .par_iter_mut()
-                .with_min_len(columns_per_task(leaf.segment.len()))
+                .with_min_len(leaf.at_a_time)
                 .map_init(Default::default, |(scratch, sums): &mut (Scratch, LeftSums), column| {
-                    column.left_sums(&stocks, sums);
+                    column.left_sums(&stocks, whole, sums);
                     let of_set = |set: &mut OpenSet| {
                         sums.write(&set.cuts, &mut set.cross_rest);
                         set.gains(state, whole).new_cluster_gains(scratch)
@@ -230,7 +266,7 @@ impl LeafSearch<'_, '_, '_> {
         let rows = growth.grown.partition.all(leaf.segment);
         let (stock, stocks) = match growth.problem.kernel {
             _ if others.is_empty() => (0.0, memory::zeros(rows.len(), "the stocks of a leaf")),
-            Kernel::Features { .. } => {
+            Kernel::Features { .. } | Kernel::Sparse(_) => {
                 let sum = growth.features_of(&others);
                 let product = growth.features.product(&sum);
                 let stock = |i: usize| growth.weights.of(rows[i]) * product(rows[i]);
@@ -281,7 +317,7 @@ impl LeafSearch<'_, '_, '_> {
         leaf.move_bounds = leaf
             .columns
             .par_iter_mut()
-            .with_min_len(columns_per_task(leaf.segment.len()))
+            .with_min_len(leaf.at_a_time)
             .map_init(Default::default, |(scratch, sums, left): &mut Buffers, column| {
                 if from_scratch {
                     for set in &mut column.sets {
@@ -289,7 +325,7 @@ impl LeafSearch<'_, '_, '_> {
                     }
                 }
                 for (cluster, (stocks, whole)) in &stocks {
-                    column.left_sums(stocks, sums);
+                    column.left_sums(stocks, *whole, sums);
                     let target = &self.growth.clusters[*cluster].sums;
                     for set in &mut column.sets {
                         sums.write(&set.cuts, left);
@@ -340,8 +376,8 @@ impl LeafSearch<'_, '_, '_> {
             .collect();
         let of_column = |column: &OpenColumn| {
             let mut left_sums: Vec<LeftSums> = others.iter().map(|_| LeftSums::default()).collect();
-            for ((_, (stocks, _)), sums) in others.iter().zip(&mut left_sums) {
-                column.left_sums(stocks, sums);
+            for ((_, (stocks, whole)), sums) in others.iter().zip(&mut left_sums) {
+                column.left_sums(stocks, *whole, sums);
             }
             let of_set = |set: &OpenSet| {
                 let mut left = vec![vec![]; others.len()];
@@ -361,8 +397,7 @@ impl LeafSearch<'_, '_, '_> {
             };
             column.sets.iter().map(of_set).fold(f64::NEG_INFINITY, f64::max)
         };
-        let at_a_time = columns_per_task(leaf.segment.len());
-        largest(&parallel::map_some(&leaf.columns, at_a_time, of_column))
+        largest(&parallel::map_some(&leaf.columns, leaf.at_a_time, of_column))
     }
 
     /// Returns the first split of the leaf, by column, cut and move, that gains at least `floor`. `at`: the leaf's
@@ -378,7 +413,7 @@ impl LeafSearch<'_, '_, '_> {
             .filter(|&cluster| needs_existing && cluster != leaf.state.cluster)
             .map(|cluster| (cluster, self.cross_stocks(leaf, cluster)))
             .collect();
-        let in_set = |set: &OpenSet, order: &[u32]| {
+        let in_set = |set: &OpenSet, column: &OpenColumn| {
             let (cuts, gains) = (&set.cuts, leaf.gains(set));
             let join_bounds = needs_existing.then_some(&set.join_bounds);
             (0..cuts.n_left.len()).find_map(|cut| {
@@ -386,8 +421,7 @@ impl LeafSearch<'_, '_, '_> {
                     return None;
                 }
                 let target = |(cluster, (stocks, whole)): &(usize, (Vec<f64>, f64))| {
-                    let left = cuts.left_of(cut, order);
-                    let cross_left = left.map(|i| stocks[i as usize]).sum();
+                    let cross_left = column.left_sum(cuts, cut, stocks, *whole);
                     (*cluster, self.growth.clusters[*cluster].sums, [cross_left, *whole])
                 };
                 let joins = gains.joins(cut, &others.iter().map(target).collect::<Vec<_>>());
@@ -403,7 +437,7 @@ impl LeafSearch<'_, '_, '_> {
             })
         };
         let in_column = |column: &OpenColumn| {
-            let splits = column.sets.iter().filter_map(|set| in_set(set, &column.order));
+            let splits = column.sets.iter().filter_map(|set| in_set(set, column));
             splits.min_by_key(|split| split.cut.tie_key())
         };
         leaf.columns

@@ -15,7 +15,7 @@
 //! its coordinate, and the others are 0.
 
 use super::objective::{Objective, RowCosts};
-use super::points::{PointCosts, Points, sum_over};
+use super::points::{PlacedLevels, PointCosts, Points, sum_over};
 use crate::parallel::Monitor;
 
 /// Most sweeps over the leaves.
@@ -158,10 +158,28 @@ impl<'a> KMedians<'a> {
         objective
     }
 
+    fn space(&self) -> Space<'_, 'a> {
+        let Points { d, k, levels, .. } = &self.points;
+        Space { d: *d, k: *k, levels }
+    }
+}
+
+/// What medians need to know of the coordinates.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Space<'s, 'a> {
+    /// Number of coordinates.
+    pub(super) d: usize,
+    /// Number of clusters.
+    pub(super) k: usize,
+    /// Columns of levels.
+    pub(super) levels: &'s [PlacedLevels<'a>],
+}
+
+impl Space<'_, '_> {
     /// The medians of some leaves together, and what they cost about them; no leaf: 0.
     fn cluster(&self, leaves: &[LeafSums<'_>]) -> Cluster {
         let center = match leaves {
-            [] => vec![0.0; self.points.d],
+            [] => vec![0.0; self.d],
             [leaf] => leaf.medians.to_vec(),
             _ => {
                 let mut columns = Vec::with_capacity(leaves.len());
@@ -170,8 +188,8 @@ impl<'a> KMedians<'a> {
                     columns.extend(leaves.iter().map(|leaf| leaf.column(feature)));
                     median(&columns)
                 };
-                let mut center: Vec<f64> = (0..self.points.d).map(median).collect();
-                for column in &self.points.levels {
+                let mut center: Vec<f64> = (0..self.d).map(median).collect();
+                for column in self.levels {
                     let places = column.places.clone();
                     let mut weights = vec![0.0; places.len()];
                     for leaf in leaves {
@@ -189,95 +207,24 @@ impl<'a> KMedians<'a> {
 
     /// The clusters of labelled leaves.
     fn clusters(&self, leaves: &[LeafSums<'_>], labels: &[u32]) -> Vec<Cluster> {
-        (0..self.points.k).map(|l| self.cluster(&with_label(leaves, labels, l))).collect()
+        (0..self.k).map(|l| self.cluster(&with_label(leaves, labels, l))).collect()
+    }
+
+    /// The centers of labelled leaves, k x d; NaN where the rows of a cluster lack a coordinate.
+    pub(super) fn centers(&self, leaves: &[&[f64]], labels: &[u32]) -> Vec<f64> {
+        let clusters = self.clusters(&self.read(leaves), labels);
+        clusters.into_iter().flat_map(|cluster| cluster.center).collect()
     }
 
     fn read<'s>(&self, leaves: &[&'s [f64]]) -> Vec<LeafSums<'s>> {
-        leaves.iter().map(|sums| LeafSums::read(sums, self.points.d)).collect()
-    }
-}
-
-/// Adds the cost about the column's own median, from the entries that begin at `first`, to the sums of a leaf.
-fn close_column(sums: &mut [f64], d: usize, column: usize, first: usize, own: f64) {
-    let (mut moment, mut before, mut cost) = (0.0, 0.0, 0.0);
-    for entry in sums[first..].as_chunks_mut::<3>().0 {
-        let part = (entry[1] - before) * (entry[0] - own);
-        before = entry[1];
-        moment += part;
-        cost += part.abs();
-        entry[2] = moment;
-    }
-    sums[0] += cost;
-    sums[1 + column] = own;
-    sums[1 + d + column] = ((sums.len() - 1 - 2 * d) / 3) as f64;
-}
-
-/// A cluster's medians and its cost about them.
-struct Cluster {
-    cost: f64,
-    center: Vec<f64>,
-}
-
-/// The leaves of one label.
-fn with_label<'s>(leaves: &[LeafSums<'s>], labels: &[u32], label: usize) -> Vec<LeafSums<'s>> {
-    let pairs = leaves.iter().zip(labels).filter(|(_, other)| **other as usize == label);
-    pairs.map(|(leaf, _)| *leaf).collect()
-}
-
-impl Objective for KMedians<'_> {
-    fn n_labels(&self) -> usize {
-        self.points.k
+        leaves.iter().map(|sums| LeafSums::read(sums, self.d)).collect()
     }
 
-    fn n_samples(&self) -> usize {
-        self.points.n_samples()
-    }
-
-    fn leaf(&self, rows: &[u32]) -> Vec<f64> {
-        let d = self.points.d;
-        let (mut sums, mut cells) = (vec![0.0; 1 + 2 * d], Vec::with_capacity(rows.len()));
-        let n_numbers = rows.first().map_or(0, |&row| self.points.numbers(row).len());
-        for feature in 0..n_numbers {
-            cells.clear();
-            cells.extend(
-                rows.iter()
-                    .map(|&row| (self.points.numbers(row)[feature], self.points.weight(row))),
-            );
-            if self.has_gaps {
-                cells.retain(|(x, _)| !x.is_nan());
-            }
-            cells.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-            let first = sums.len();
-            let mut reached = 0.0;
-            for equal in cells.chunk_by(|a, b| a.0 == b.0) {
-                reached += equal.iter().map(|cell| cell.1).sum::<f64>();
-                sums.extend([equal[0].0, reached, 0.0]);
-            }
-            let entries = sums[first..].as_chunks::<3>().0;
-            let half = reached * (0.5 - MARGIN);
-            let middle = entries.partition_point(|entry| entry[1] < half);
-            let own = entries.get(middle).map_or(f64::NAN, |entry| entry[0]);
-            close_column(&mut sums, d, feature, first, own);
-        }
-        for column in &self.points.levels {
-            let weights = self.points.level_weights(column, rows);
-            let total: f64 = weights.iter().sum();
-            let mut own = vec![f64::NAN; weights.len()];
-            set_level(&mut own, &weights, column.value);
-            for ((coordinate, weight), own) in column.places.clone().zip(weights).zip(own) {
-                let (first, others) = (sums.len(), total - weight);
-                let entries = [([0.0, others, 0.0], others), ([column.value, total, 0.0], weight)];
-                entries.iter().filter(|(_, w)| *w > 0.0).for_each(|(entry, _)| sums.extend(entry));
-                close_column(&mut sums, d, coordinate, first, own);
-            }
-        }
-        sums
-    }
-
-    fn settle(&self, leaves: &[&[f64]], labels: &mut [u32]) -> f64 {
+    /// As [`Objective::settle`].
+    pub(super) fn settle(&self, leaves: &[&[f64]], labels: &mut [u32]) -> f64 {
         let leaves = self.read(leaves);
         let mut clusters = self.clusters(&leaves, labels);
-        let mut n_leaves = vec![0usize; self.points.k];
+        let mut n_leaves = vec![0usize; self.k];
         labels.iter().for_each(|&label| n_leaves[label as usize] += 1);
         let all: f64 = clusters.iter().map(|cluster| cluster.cost).sum();
         for _ in 0..MAX_SWEEPS {
@@ -321,6 +268,105 @@ impl Objective for KMedians<'_> {
         }
         clusters.iter().map(|cluster| cluster.cost).sum()
     }
+}
+
+/// The sums of a leaf of `d` coordinates before [`push_column`].
+pub(super) fn no_columns(d: usize) -> Vec<f64> {
+    vec![0.0; 1 + 2 * d]
+}
+
+/// Adds the next coordinate to the sums of a leaf. `cells`: its values, ascending, and the weight of each.
+pub(super) fn push_column(
+    sums: &mut Vec<f64>,
+    d: usize,
+    column: usize,
+    cells: impl Iterator<Item = (f64, f64)>,
+) {
+    let first = sums.len();
+    let mut reached = 0.0;
+    for (x, weight) in cells {
+        reached += weight;
+        sums.extend([x, reached, 0.0]);
+    }
+    let entries = sums[first..].as_chunks::<3>().0;
+    let half = reached * (0.5 - MARGIN);
+    let middle = entries.partition_point(|entry| entry[1] < half);
+    let own = entries.get(middle).map_or(f64::NAN, |entry| entry[0]);
+    close_column(sums, d, column, first, own);
+}
+
+/// Adds the cost about the column's own median, from the entries that begin at `first`, to the sums of a leaf.
+fn close_column(sums: &mut [f64], d: usize, column: usize, first: usize, own: f64) {
+    let (mut moment, mut before, mut cost) = (0.0, 0.0, 0.0);
+    for entry in sums[first..].as_chunks_mut::<3>().0 {
+        let part = (entry[1] - before) * (entry[0] - own);
+        before = entry[1];
+        moment += part;
+        cost += part.abs();
+        entry[2] = moment;
+    }
+    sums[0] += cost;
+    sums[1 + column] = own;
+    sums[1 + d + column] = ((sums.len() - 1 - 2 * d) / 3) as f64;
+}
+
+/// A cluster's medians and its cost about them.
+struct Cluster {
+    cost: f64,
+    center: Vec<f64>,
+}
+
+/// The leaves of one label.
+fn with_label<'s>(leaves: &[LeafSums<'s>], labels: &[u32], label: usize) -> Vec<LeafSums<'s>> {
+    let pairs = leaves.iter().zip(labels).filter(|(_, other)| **other as usize == label);
+    pairs.map(|(leaf, _)| *leaf).collect()
+}
+
+impl Objective for KMedians<'_> {
+    fn n_labels(&self) -> usize {
+        self.points.k
+    }
+
+    fn n_samples(&self) -> usize {
+        self.points.n_samples()
+    }
+
+    fn leaf(&self, rows: &[u32]) -> Vec<f64> {
+        let d = self.points.d;
+        let (mut sums, mut cells) = (no_columns(d), Vec::with_capacity(rows.len()));
+        let n_numbers = rows.first().map_or(0, |&row| self.points.numbers(row).len());
+        for feature in 0..n_numbers {
+            cells.clear();
+            cells.extend(
+                rows.iter()
+                    .map(|&row| (self.points.numbers(row)[feature], self.points.weight(row))),
+            );
+            if self.has_gaps {
+                cells.retain(|(x, _)| !x.is_nan());
+            }
+            cells.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+            let equal = cells.chunk_by(|a, b| a.0 == b.0);
+            let weight = |cells: &[(f64, f64)]| cells.iter().map(|cell| cell.1).sum::<f64>();
+            push_column(&mut sums, d, feature, equal.map(|cells| (cells[0].0, weight(cells))));
+        }
+        for column in &self.points.levels {
+            let weights = self.points.level_weights(column, rows);
+            let total: f64 = weights.iter().sum();
+            let mut own = vec![f64::NAN; weights.len()];
+            set_level(&mut own, &weights, column.value);
+            for ((coordinate, weight), own) in column.places.clone().zip(weights).zip(own) {
+                let (first, others) = (sums.len(), total - weight);
+                let entries = [([0.0, others, 0.0], others), ([column.value, total, 0.0], weight)];
+                entries.iter().filter(|(_, w)| *w > 0.0).for_each(|(entry, _)| sums.extend(entry));
+                close_column(&mut sums, d, coordinate, first, own);
+            }
+        }
+        sums
+    }
+
+    fn settle(&self, leaves: &[&[f64]], labels: &mut [u32]) -> f64 {
+        self.space().settle(leaves, labels)
+    }
 
     fn update_costs(
         &self,
@@ -329,15 +375,15 @@ impl Objective for KMedians<'_> {
         costs: &mut RowCosts,
         monitor: &Monitor,
     ) {
-        let leaves = self.read(leaves);
-        let mut clusters = self.clusters(&leaves, labels);
-        for cluster in &mut clusters {
-            let seen = cluster.center.iter_mut().zip(&self.points.overall);
-            seen.filter(|(x, _)| x.is_nan()).for_each(|(x, &overall)| *x = overall);
+        let mut centers = self.space().centers(leaves, labels);
+        if !self.points.overall.is_empty() {
+            for center in centers.chunks_mut(self.points.d.max(1)) {
+                let seen = center.iter_mut().zip(&self.points.overall);
+                seen.filter(|(x, _)| x.is_nan()).for_each(|(x, &overall)| *x = overall);
+            }
         }
-        let centers = clusters.into_iter().flat_map(|cluster| cluster.center);
         let is_used = |l: usize| labels.contains(&(l as u32));
-        self.points.update(&centers.collect::<Vec<_>>(), is_used, costs, monitor);
+        self.points.update(&centers, is_used, costs, monitor);
     }
 
     fn seed_costs(&self, seeds: &[u32], monitor: &Monitor) -> RowCosts {

@@ -11,7 +11,7 @@
 //! | `segments.rs` | a subtree is one range of nodes and one of rows |
 //! | `objective.rs`, `kmeans.rs`, `kmedians.rs`, `labels.rs` | what is minimised, from sums of leaves |
 //! | `observed.rs` | k-means of rows with missing coordinates |
-//! | `sparse_kmeans.rs` | k-means of sparse rows, by their stored cells |
+//! | `sparse_kmeans.rs`, `sparse_kmedians.rs` | the same of sparse rows, by their stored cells |
 //! | `points.rs` | rows as points, and what they cost about centers |
 //! | `sweep.rs` | the best cut of a node |
 //! | `regrow.rs`, `refine.rs` | a subtree grown by label cost; thresholds moved (TAO) |
@@ -35,6 +35,7 @@ mod regrow;
 mod search;
 mod segments;
 mod sparse_kmeans;
+mod sparse_kmedians;
 mod start;
 mod state;
 mod sweep;
@@ -48,3 +49,4 @@ pub use observed::ObservedKMeans;
 pub use points::{LevelPoints, Points};
 pub use search::{FoundTree, SearchSettings, Step, search};
 pub use sparse_kmeans::SparseKMeans;
+pub use sparse_kmedians::SparseKMedians;

@@ -45,6 +45,8 @@ pub(crate) enum Body {
     },
     /// By place the cells and the weight.
     Rows(BTreeMap<u64, Vec<f64>>),
+    /// Whether weights were given, and the bins of opened ranges, of weights.
+    Ranks { weighted: bool, opened: Vec<Bins> },
     /// By column the sum and the weight of its observed cells, and their largest difference from the origin; of columns
     /// of levels the weight of each level.
     Moments { sums: ExactSums, largest: Vec<f64>, levels: Vec<Option<ExactSums>> },
@@ -180,6 +182,10 @@ impl Bins {
             bins.count[bin] = reader.u64()?;
             bins.low[bin] = reader.f64()?;
             bins.high[bin] = reader.f64()?;
+            let is_range = bins.low[bin] <= bins.high[bin];
+            if of_values && !is_range {
+                return Err(reader.broken());
+            }
             if let Some(sums) = &mut sums {
                 reader.sums(sums, bin * width..(bin + 1) * width)?;
             }
@@ -188,31 +194,21 @@ impl Bins {
         Ok(bins)
     }
 
-    /// Puts smaller bins in the place of the bin they are of.
-    pub fn replace(&mut self, open: &Open, smaller: Bins) {
-        let width = self.width;
+    /// Puts smaller bins in the place of the opened one that they are of; both have sums.
+    pub fn put(&mut self, open: &Open, smaller: Bins) {
         let is_it = |&bin: &usize| self.low[bin] == open.low && self.high[bin] == open.high;
         let Some(bin) = (0..self.count.len()).find(is_it) else { return };
         let (Some(sums), Some(inside)) = (&self.sums, &smaller.sums) else { return };
-        let n = self.count.len();
-        self.sums = Some(ExactSums::gather(&[
+        let (n, width) = (self.count.len(), self.width);
+        let sums = ExactSums::gather(&[
             (sums, 0..bin * width),
             (inside, 0..inside.len()),
             (sums, (bin + 1) * width..n * width),
-        ]));
+        ]);
+        self.sums = Some(sums);
         self.count.splice(bin..=bin, smaller.count);
         self.low.splice(bin..=bin, smaller.low);
         self.high.splice(bin..=bin, smaller.high);
-    }
-
-    pub fn write_all(all: &[Bins], writer: &mut Writer) {
-        writer.len(all.len());
-        all.iter().for_each(|bins| bins.write(writer));
-    }
-
-    pub fn read_all(reader: &mut Reader<'_>) -> Result<Vec<Bins>> {
-        let n = reader.len(25)?;
-        (0..n).map(|_| Bins::read(reader)).collect()
     }
 
     /// Bins without rows and sums.
@@ -222,15 +218,14 @@ impl Bins {
     }
 }
 
-/// Adds the bins of other rows, one by one; whether there are as many.
-///
-/// # Errors
-/// [`Error::Value`] if they are not alike.
-pub(super) fn merge_all(own: &mut [Bins], others: &[Bins]) -> Result<bool> {
-    for (own, other) in own.iter_mut().zip(others) {
-        own.merge(other)?;
-    }
-    Ok(own.len() == others.len())
+pub(super) fn write_all(writer: &mut Writer, bins: &[Bins]) {
+    writer.len(bins.len());
+    bins.iter().for_each(|bins| bins.write(writer));
+}
+
+pub(super) fn read_all(reader: &mut Reader<'_>) -> Result<Vec<Bins>> {
+    let n = reader.len(25)?;
+    (0..n).map(|_| Bins::read(reader)).collect()
 }
 
 /// More bins, or sums of one, than any answer has.
@@ -249,7 +244,8 @@ pub(crate) struct LeafSums {
     pub minimum: ExactSums,
     /// Weight of the rows that are nearer to another center than to that of their label.
     pub misfit: ExactSums,
-    /// By column, for each group the sum of the differences to its point and that of their squares; 0 for levels.
+    /// By column, for each group the sum of the differences to its point and that of their squares, with
+    /// [`Metric::Manhattan`](crate::costs::Metric) the sum of their sizes and 0; 0 for levels.
     pub moments: Vec<ExactSums>,
     /// By column with missing cells, for each group the weight of those that are not.
     pub observed: Vec<Option<ExactSums>>,
@@ -275,6 +271,17 @@ fn add_counts(a: &mut [u64], b: &[u64]) -> Result<()> {
     }
     a.iter_mut().zip(b).for_each(|(a, b)| *a += b);
     Ok(())
+}
+
+/// Adds bins to as many others.
+pub(super) fn merge_all<'a>(
+    own: impl Iterator<Item = &'a mut Bins>,
+    mut others: impl Iterator<Item = &'a Bins>,
+) -> Result<()> {
+    for own in own {
+        own.merge(others.next().ok_or_else(other_question)?)?;
+    }
+    if others.next().is_some() { Err(other_question()) } else { Ok(()) }
 }
 
 /// Adds sums of the columns that have any.
@@ -361,17 +368,18 @@ impl Answer {
                 largest.iter_mut().zip(others).for_each(|(a, b)| *a = a.max(b));
             }
             (
+                Body::Ranks { weighted, opened },
+                Body::Ranks { weighted: is_other, opened: others },
+            ) => {
+                *weighted |= is_other;
+                merge_all(opened.iter_mut(), others.iter())?;
+            }
+            (
                 Body::Grow { fills, opened },
                 Body::Grow { fills: other_fills, opened: other_opened },
             ) => {
-                if fills.len() != other_fills.len() || opened.len() != other_opened.len() {
-                    return Err(other_question());
-                }
                 let own = fills.iter_mut().flatten().chain(opened);
-                let others = other_fills.iter().flatten().chain(&other_opened);
-                for (own, other) in own.zip(others) {
-                    own.merge(other)?;
-                }
+                merge_all(own, other_fills.iter().flatten().chain(&other_opened))?;
             }
             (Body::Leaves(own), Body::Leaves(other)) => {
                 add_counts(&mut own.count, &other.count)?;
@@ -417,7 +425,7 @@ impl Answer {
                 Classes::write_some(classes.as_ref(), &mut writer);
             }
             Body::Base(sums) => {
-                writer.u8(6);
+                writer.u8(7);
                 sums.write(&mut writer);
             }
             Body::Means(sums) => {
@@ -441,12 +449,13 @@ impl Answer {
             Body::Grow { fills, opened } => {
                 writer.u8(3);
                 writer.len(fills.len());
-                for columns in fills {
-                    writer.len(columns.len());
-                    columns.iter().for_each(|bins| bins.write(&mut writer));
-                }
-                writer.len(opened.len());
-                opened.iter().for_each(|bins| bins.write(&mut writer));
+                fills.iter().for_each(|columns| write_all(&mut writer, columns));
+                write_all(&mut writer, opened);
+            }
+            Body::Ranks { weighted, opened } => {
+                writer.u8(6);
+                writer.u8((*weighted).into());
+                write_all(&mut writer, opened);
             }
             Body::Leaves(leaves) => {
                 writer.u8(4);
@@ -511,13 +520,11 @@ impl Answer {
             3 => {
                 let mut fills = vec![];
                 for _ in 0..reader.len(8)? {
-                    let n = reader.len(25)?;
-                    fills.push((0..n).map(|_| Bins::read(&mut reader)).collect::<Result<_>>()?);
+                    fills.push(read_all(&mut reader)?);
                 }
-                let n = reader.len(25)?;
-                let opened = (0..n).map(|_| Bins::read(&mut reader)).collect::<Result<_>>()?;
-                Body::Grow { fills, opened }
+                Body::Grow { fills, opened: read_all(&mut reader)? }
             }
+            6 => Body::Ranks { weighted: reader.flag()?, opened: read_all(&mut reader)? },
             4 => {
                 let mut counts: Vec<Vec<u64>> = vec![];
                 for _ in 0..2 {
@@ -545,7 +552,7 @@ impl Answer {
                     levels,
                 }))
             }
-            6 => Body::Base(Box::new(BaseSums::read(&mut reader)?)),
+            7 => Body::Base(Box::new(BaseSums::read(&mut reader)?)),
             5 => Body::Means(Box::new(MeansSums::read(&mut reader)?)),
             _ => return Err(reader.broken()),
         };
@@ -591,15 +598,9 @@ impl Answer {
                     };
                     fills.len() == ask.fills.len()
                         && ask.fills.iter().zip(fills).all(is_filled)
-                        && opened.len() == ask.opens.len()
-                        && ask.opens.iter().zip(opened).all(|(open, bins)| {
-                            let n = open.ends.as_ref().map(|ends| ends.len() + 1);
-                            bins.of_values == n.is_none()
-                                && n.is_none_or(|n| n == bins.count.len())
-                                && bins.width == k
-                                && bins.sums.is_some()
-                        })
+                        && are_opened(&ask.opens, opened, k)
                 }
+                (Ask::Ranks(ask), Body::Ranks { opened, .. }) => are_opened(&ask.opens, opened, 1),
                 (Ask::Leaves(ask), Body::Leaves(leaves)) => {
                     leaves.count.len() == ask.nodes.len()
                         && leaves.labels.len() == ask.geometry.k()
@@ -616,6 +617,18 @@ impl Answer {
                 _ => false,
             }
     }
+}
+
+/// Whether bins are those of opened ranges, with so many sums each.
+fn are_opened(opens: &[Open], opened: &[Bins], width: usize) -> bool {
+    let is_it = |(open, bins): (&Open, &Bins)| {
+        let n = open.ends.as_ref().map(|ends| ends.len() + 1);
+        bins.of_values == n.is_none()
+            && n.is_none_or(|n| n == bins.count.len())
+            && bins.width == width
+            && bins.sums.is_some()
+    };
+    opened.len() == opens.len() && opens.iter().zip(opened).all(is_it)
 }
 
 /// Sums of a column with missing cells, by group: the weight of its observed cells.

@@ -186,7 +186,7 @@ impl BaseGrowth {
         }
         for (open, smaller) in asked.opens.iter().zip(sums.opened) {
             if let State::Filled(columns) = &mut self.nodes[open.node].state {
-                columns[open.feature].replace(open, smaller);
+                columns[open.feature].put(open, smaller);
             }
         }
         for gaps in asked.gaps.chunk_by(|a, b| a.node == b.node) {
@@ -540,8 +540,8 @@ impl BaseCut {
             !is_known(range) && half_width(range.0, range.1) >= widest - tie
         };
         let n_wanted = ranges.iter().filter(hides_wider).count();
-        if n_wanted > 0 {
-            let n_bins = (16 * n_bins / n_wanted).clamp(2, n_bins);
+        if let Some(share) = (16 * n_bins).checked_div(n_wanted) {
+            let n_bins = share.clamp(2, n_bins);
             let wanted = ranges.iter().filter(hides_wider);
             return wanted.map(|&(low, high, _)| open(low, high, n_bins)).collect();
         }

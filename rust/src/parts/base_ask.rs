@@ -3,9 +3,10 @@
 //! A row is *with its center* at a node if its label's center is alive there; else a cut above has separated the two.
 //! Nodes are filled with the weights of the rows that are with their center, by label: of each row one number.
 
-use super::answer::{Bins, merge_all};
+use super::answer::{Bins, merge_all, read_all, write_all};
+use super::bins::GatheredBins;
 use super::bytes::{Reader, Writer};
-use super::gathering::{GatheredBins, cells_of, opened_at};
+use super::gathering::{cells_of, opened_at};
 use super::question::{Geometry, Open, read_geometry, read_opens, write_geometry, write_opens};
 use super::routing::{TestNode, read_nodes, write_nodes};
 use crate::binner::Binner;
@@ -234,10 +235,10 @@ impl BaseSums {
         let (own, others) = (&mut self.fills, &other.fills);
         let mut are_alike = own.len() == others.len();
         for (own, others) in own.iter_mut().zip(others) {
-            are_alike &= merge_all(own, others)?;
+            merge_all(own.iter_mut(), others.iter())?;
         }
-        are_alike &= merge_all(&mut self.opened, &other.opened)?;
-        are_alike &= merge_all(&mut self.gaps, &other.gaps)?;
+        merge_all(self.opened.iter_mut(), other.opened.iter())?;
+        merge_all(self.gaps.iter_mut(), other.gaps.iter())?;
         match (&mut self.centers, &other.centers) {
             (None, None) => {}
             (Some(own), Some(others)) if others.has(own.low.len()) => own.merge(others),
@@ -260,10 +261,10 @@ impl BaseSums {
     pub fn write(&self, writer: &mut Writer) {
         writer.len(self.fills.len());
         for columns in &self.fills {
-            Bins::write_all(columns, writer);
+            write_all(writer, columns);
         }
-        Bins::write_all(&self.opened, writer);
-        Bins::write_all(&self.gaps, writer);
+        write_all(writer, &self.opened);
+        write_all(writer, &self.gaps);
         writer.u8(self.centers.is_some().into());
         self.centers.iter().for_each(|ends| ends.write(writer));
         writer.u8(self.totals.is_some().into());
@@ -278,8 +279,8 @@ impl BaseSums {
 
     pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
         let n = reader.len(8)?;
-        let fills = (0..n).map(|_| Bins::read_all(reader)).collect::<Result<_>>()?;
-        let (opened, gaps) = (Bins::read_all(reader)?, Bins::read_all(reader)?);
+        let fills = (0..n).map(|_| read_all(reader)).collect::<Result<_>>()?;
+        let (opened, gaps) = (read_all(reader)?, read_all(reader)?);
         let centers = match reader.flag()? {
             true => Some(CenterEnds::read(reader)?),
             false => None,

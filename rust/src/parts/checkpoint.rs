@@ -9,7 +9,7 @@ use super::fit::{
 };
 use super::growth::{Growth, Step};
 use super::label_means::LabelMeans;
-use super::question::{read_geometry, write_geometry};
+use super::question::{read_geometry, read_metric, write_geometry, write_metric};
 use crate::costs::Units;
 use crate::criterion::cut_score::CutScore;
 use crate::error::{Error, Result};
@@ -38,6 +38,12 @@ impl PartsFit {
                 writer.u8(1);
                 ends.iter().for_each(|ends| writer.f64s(ends));
             }
+            Phase::Quartiles { columns, shift, ranks } => {
+                writer.u8(10);
+                write_columns(&mut writer, columns);
+                writer.numbers(shift);
+                ranks.write(&mut writer);
+            }
             Phase::Mean { columns, shift } => {
                 writer.u8(2);
                 write_columns(&mut writer, columns);
@@ -65,7 +71,7 @@ impl PartsFit {
                 writer.u64(*pass);
             }
             Phase::Base { base, grown, .. } => {
-                writer.u8(9);
+                writer.u8(12);
                 write_base(&mut writer, base);
                 grown.write(&mut writer);
             }
@@ -73,6 +79,12 @@ impl PartsFit {
                 writer.u8(4);
                 write_base(&mut writer, base);
                 growth.write(&mut writer);
+            }
+            Phase::Medians { base, growth, ranks, .. } => {
+                writer.u8(9);
+                write_base(&mut writer, base);
+                growth.write(&mut writer);
+                ranks.write(&mut writer);
             }
             Phase::Leaves { base, growth, groups, .. } => {
                 writer.u8(5);
@@ -142,7 +154,7 @@ impl PartsFit {
                 let ends = read_ends(&mut reader, d)?;
                 Phase::Means(LabelMeans::read(&mut reader, ends, d, k)?)
             }
-            9 => {
+            12 => {
                 let base = read_base(&mut reader, &fit.columns)?;
                 let Some(score) = fit.settings.base else { return Err(reader.broken()) };
                 let mut grown = fit.base_growth(&base, score);
@@ -151,7 +163,13 @@ impl PartsFit {
                 Phase::Base { base, grown, wanted }
             }
             7 => Phase::Lloyd { base: read_base(&mut reader, &fit.columns)?, pass: reader.u64()? },
-            4 | 5 => {
+            10 => {
+                let (columns, shift) = (read_columns(&mut reader, d)?, reader.numbers(d)?);
+                let mut ranks = fit.quartiles();
+                ranks.read(&mut reader)?;
+                Phase::Quartiles { columns, shift, ranks }
+            }
+            4 | 5 | 9 => {
                 let base = read_base(&mut reader, &fit.columns)?;
                 if fit.classes.as_ref().is_some_and(|known| known.len() != base.geometry.k()) {
                     return Err(reader.broken());
@@ -174,6 +192,12 @@ impl PartsFit {
                         groups.points = points;
                         Phase::Leaves { base, growth, tree, groups }
                     }
+                    (9, Step::Done(tree)) => {
+                        let groups = fit.groups(&growth, &tree, &base.own);
+                        let mut ranks = fit.medians(base.geometry.k());
+                        ranks.read(&mut reader)?;
+                        Phase::Medians { base, growth, tree, groups, ranks }
+                    }
                     _ => return Err(reader.broken()),
                 }
             }
@@ -185,7 +209,8 @@ impl PartsFit {
 }
 
 pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
-    let PartsSettings { n_features, names, reference, scale, base, limits, bins } = settings;
+    let PartsSettings { n_features, names, reference, metric, scale, base, limits, bins } =
+        settings;
     writer.len(*n_features);
     writer.bytes(names);
     match reference {
@@ -200,8 +225,10 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
         }
         ReferenceRule::Labels => writer.u8(2),
     }
+    write_metric(writer, *metric);
     match scale {
         ScaleRule::Standard => writer.u8(0),
+        ScaleRule::Robust => writer.u8(2),
         ScaleRule::Given(scale) => {
             writer.u8(1);
             writer.numbers(scale);
@@ -230,8 +257,10 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
         2 => ReferenceRule::Labels,
         _ => return Err(reader.broken()),
     };
+    let metric = read_metric(reader)?;
     let scale = match reader.u8()? {
         0 => ScaleRule::Standard,
+        2 => ScaleRule::Robust,
         1 => ScaleRule::Given(reader.numbers(n_features)?),
         _ => return Err(reader.broken()),
     };
@@ -255,7 +284,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     if !is_sound {
         return Err(reader.broken());
     }
-    Ok(PartsSettings { n_features, names, reference, scale, base, limits, bins })
+    Ok(PartsSettings { n_features, names, reference, metric, scale, base, limits, bins })
 }
 
 /// Whether numbers are whole rows of so many.
@@ -266,6 +295,7 @@ fn are_points(numbers: &[f64], n_features: usize) -> bool {
 fn write_columns(writer: &mut Writer, columns: &Columns) {
     columns.ends.iter().for_each(|ends| writer.f64s(ends));
     writer.f64s(&columns.rows);
+    writer.f64s(&columns.spreads);
     write_levels(writer, &columns.levels);
 }
 
@@ -278,11 +308,11 @@ fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
 }
 
 fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
-    let (ends, rows) = (read_ends(reader, d)?, reader.f64s()?);
-    if !rows.len().is_multiple_of(d + 1) {
+    let (ends, rows, spreads) = (read_ends(reader, d)?, reader.f64s()?, reader.f64s()?);
+    if !rows.len().is_multiple_of(d + 1) || ![0, d].contains(&spreads.len()) {
         return Err(reader.broken());
     }
-    Ok(Columns { ends, rows, levels: read_levels(reader, d)? })
+    Ok(Columns { ends, rows, spreads, levels: read_levels(reader, d)? })
 }
 
 fn write_base(writer: &mut Writer, base: &Base) {

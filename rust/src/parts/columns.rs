@@ -18,7 +18,7 @@ const MAX_REMEMBERED: usize = 16 * (MAX_LEVELS + 1);
 pub struct FoundColumn {
     /// The kinds of the column in parts that have a cell with a value, each with the least of these parts.
     pub kinds: BTreeMap<String, u64>,
-    /// Its kinds in the other parts.
+    /// Its kinds in the other parts, where there are these alone.
     pub empty_kinds: BTreeSet<String>,
     /// The levels that occur.
     pub levels: BTreeSet<String>,
@@ -70,14 +70,17 @@ impl FoundColumn {
             *least = part.min(*least);
         }
         self.empty_kinds.extend(other.empty_kinds);
+        if !self.kinds.is_empty() {
+            self.empty_kinds.clear(); // a part with a value says more
+        }
         self.levels.extend(other.levels);
         while self.levels.len() > MAX_REMEMBERED {
             self.levels.pop_last();
         }
         self.declared.extend(other.declared);
         self.is_unordered |= other.is_unordered;
-        self.n_missing += other.n_missing;
-        self.gaps += other.gaps;
+        self.n_missing = self.n_missing.saturating_add(other.n_missing);
+        self.gaps = self.gaps.saturating_add(other.gaps);
         self.first = match (self.first, other.first) {
             (Some(a), Some(b)) => Some(if b.0 < a.0 { b } else { a }),
             (a, b) => a.or(b),

@@ -12,11 +12,14 @@ use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::LabelMeans;
-use super::question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RowGroups};
+use super::quantiles::{Ranks, Wanted as Order};
+use super::question::{
+    Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
+};
 use super::result::{Groups, PartsResult};
 use super::routing::TestNode;
 use crate::binner::bin_ends;
-use crate::costs::Units;
+use crate::costs::{Metric, Units};
 use crate::criterion::cut_score::CutScore;
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
@@ -41,6 +44,8 @@ pub enum ScaleRule {
     Given(Vec<f64>),
     /// The standard deviations.
     Standard,
+    /// The interquartile ranges, as standard deviations of normal columns; where they are 0 the standard deviations.
+    Robust,
 }
 
 /// The clusters that the tree explains.
@@ -72,6 +77,8 @@ pub struct PartsSettings {
     pub names: Vec<u8>,
     /// The clusters.
     pub reference: ReferenceRule,
+    /// How rows are compared with centers.
+    pub metric: Metric,
     /// Units of the columns.
     pub scale: ScaleRule,
     /// What the cuts of IMM's base are worth; none: growth starts from one leaf.
@@ -102,6 +109,8 @@ pub(super) struct Columns {
     pub ends: Vec<Vec<f64>>,
     /// [`ReferenceRows::rows`]; empty if the reference is given.
     pub rows: Vec<f64>,
+    /// Units by quartiles, NaN where these tell none; empty if they are not asked for.
+    pub spreads: Vec<f64>,
     /// [`ReferenceRows::levels`].
     pub levels: Vec<Option<Vec<f64>>>,
 }
@@ -116,6 +125,12 @@ pub(super) enum Phase {
     },
     Rows {
         ends: Vec<Vec<f64>>,
+    },
+    /// Quartiles of the columns.
+    Quartiles {
+        columns: Columns,
+        shift: Vec<f64>,
+        ranks: Ranks,
     },
     Mean {
         columns: Columns,
@@ -153,6 +168,14 @@ pub(super) enum Phase {
         base: Base,
         growth: Growth,
         wanted: Wanted,
+    },
+    /// Medians of the tree's clusters.
+    Medians {
+        base: Base,
+        growth: Growth,
+        tree: Replayed,
+        groups: Groups,
+        ranks: Ranks,
     },
     Leaves {
         base: Base,
@@ -247,6 +270,11 @@ impl PartsFit {
                 places.dedup();
                 Ask::Rows { starts, places }
             }
+            Phase::Quartiles { columns, ranks, .. } => Ask::Ranks(RanksAsk {
+                nodes: vec![TestNode::leaf()],
+                groups: vec![0],
+                opens: ranks.opens(&columns.ends),
+            }),
             Phase::Mean { shift, .. } => {
                 Ask::Moments { shift: shift.clone(), mean: vec![0.0; d], power: 1 }
             }
@@ -278,6 +306,11 @@ impl PartsFit {
                 nodes: growth.routing(),
                 fills: wanted.fills.clone(),
                 opens: wanted.opens.clone(),
+            }),
+            Phase::Medians { base, growth, tree, groups, ranks } => Ask::Ranks(RanksAsk {
+                nodes: growth.nodes_of(tree),
+                groups: groups.of_node.clone(),
+                opens: ranks.opens(&base.ends),
             }),
             Phase::Leaves { base, growth, tree, groups } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
@@ -430,10 +463,32 @@ impl PartsFit {
                 let shift: Vec<f64> = self.columns.iter().enumerate().map(middle).collect();
                 let places = self.reference_places();
                 let rows = places.iter().flat_map(|place| rows[place].iter().copied()).collect();
-                let columns = Columns { ends, rows, levels: vec![] };
+                let columns = Columns { ends, rows, spreads: vec![], levels: vec![] };
                 match &self.settings.scale {
+                    ScaleRule::Robust => {
+                        let ranks = self.quartiles();
+                        Ok(Phase::Quartiles { columns, shift, ranks })
+                    }
                     ScaleRule::Standard => Ok(Phase::Mean { columns, shift }),
                     ScaleRule::Given(scale) => self.start(columns, shift, scale.clone()),
+                }
+            }
+            (
+                Phase::Quartiles { mut columns, shift, mut ranks },
+                Body::Ranks { weighted, opened },
+            ) => {
+                let asked = ranks.opens(&columns.ends);
+                ranks.tell(&asked, weighted, opened);
+                if !ranks.opens(&columns.ends).is_empty() {
+                    return Ok(Phase::Quartiles { columns, shift, ranks });
+                }
+                columns.spreads = ranks.spreads();
+                match columns.spreads.iter().any(|spread| spread.is_nan()) {
+                    true => Ok(Phase::Mean { columns, shift }),
+                    false => {
+                        let scale = columns.spreads.clone();
+                        self.start(columns, shift, scale)
+                    }
                 }
             }
             (Phase::Mean { columns, shift }, Body::Moments { sums, .. }) => {
@@ -448,6 +503,9 @@ impl PartsFit {
             ) => {
                 let scale = largest.iter().enumerate().map(|(f, &largest)| {
                     match sums.rounded(2 * f) / sums.rounded(2 * f + 1) {
+                        _ if columns.spreads.get(f).is_some_and(|spread| !spread.is_nan()) => {
+                            Ok(columns.spreads[f])
+                        }
                         variance if variance > 0.0 && variance.is_finite() => Ok(variance.sqrt()),
                         _ if largest == 0.0 => Ok(1.0),
                         _ => Err(Error::Value(format!(
@@ -470,6 +528,22 @@ impl PartsFit {
             (Phase::Grow { base, mut growth, wanted }, Body::Grow { fills, opened }) => {
                 growth.tell(&wanted, fills, opened)?;
                 self.go_on(base, growth)
+            }
+            (
+                Phase::Medians { base, growth, tree, mut groups, mut ranks },
+                Body::Ranks { weighted, opened },
+            ) => {
+                let asked = ranks.opens(&base.ends);
+                ranks.tell(&asked, weighted, opened);
+                if !ranks.opens(&base.ends).is_empty() {
+                    return Ok(Phase::Medians { base, growth, tree, groups, ranks });
+                }
+                for (point, median) in groups.points.iter_mut().zip(ranks.medians()) {
+                    if !median.is_nan() {
+                        *point = median;
+                    }
+                }
+                Ok(Phase::Leaves { base, growth, tree, groups })
             }
             (Phase::Leaves { base, growth, tree, groups }, Body::Leaves(leaves)) => {
                 self.finish(base, growth, tree, groups, &leaves)
@@ -508,8 +582,9 @@ impl PartsFit {
             }
             _ => return Ok(Phase::Reference { columns, units }),
         };
-        let low = vec![0.0; own.len()];
-        let geometry = Geometry { centers: in_units(&own, &units), units, levels: vec![] };
+        let (metric, low) = (self.settings.metric, vec![0.0; own.len()]);
+        let centers = in_units(&own, &units);
+        let geometry = Geometry { centers, units, metric, levels: vec![] };
         let ends = columns.ends;
         let (inertia, cost_of_sample, spread) = (None, None, vec![]);
         self.grow(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
@@ -537,10 +612,7 @@ impl PartsFit {
     fn go_on(&self, base: Base, mut growth: Growth) -> Result<Phase> {
         Ok(match growth.step()? {
             Step::Ask(wanted) => Phase::Grow { base, growth, wanted },
-            Step::Done(tree) => {
-                let groups = self.groups(&growth, &tree, &base.own);
-                Phase::Leaves { base, growth, tree, groups }
-            }
+            Step::Done(tree) => self.describe(base, growth, tree),
         })
     }
 
@@ -560,6 +632,28 @@ impl PartsFit {
         }
         let growth = self.growth(base.geometry.k())?;
         Ok(Phase::Grow { base, growth, wanted: Growth::first() })
+    }
+
+    /// The search for the quartiles of all rows.
+    pub(super) fn quartiles(&self) -> Ranks {
+        Ranks::new(Order::Quartiles, 1, self.settings.n_features, self.settings.most_values())
+    }
+
+    /// The search for the medians of clusters.
+    pub(super) fn medians(&self, k: usize) -> Ranks {
+        Ranks::new(Order::Median, k, self.settings.n_features, self.settings.most_values())
+    }
+
+    /// The tree is grown: what is asked of its leaves.
+    pub(super) fn describe(&self, base: Base, growth: Growth, tree: Replayed) -> Phase {
+        let groups = self.groups(&growth, &tree, &base.own);
+        match self.settings.metric {
+            Metric::SquaredEuclidean => Phase::Leaves { base, growth, tree, groups },
+            Metric::Manhattan => {
+                let ranks = self.medians(base.geometry.k());
+                Phase::Medians { base, growth, tree, groups, ranks }
+            }
+        }
     }
 
     /// A tree without nodes.

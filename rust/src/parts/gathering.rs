@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use ndarray::ArrayView1;
 
-use super::answer::{Answer, Bins, Body, LeafSums, PartRows, SampledRow, gap_width, other_rows};
+use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, gap_width, other_rows};
 use super::base_ask::{BaseAsk, GatheredBase};
+use super::bins::GatheredBins;
 use super::classes::{BatchLabels, Classes, LabelRule};
 use super::columns::{FoundColumn, PartColumn};
 use super::label_means::GatheredMeans;
-use super::question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+use super::quantiles::add_ranks;
+use super::question::{
+    Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RowGroups,
+};
 use super::routing::tree_of;
 use crate::binner::Binner;
 use crate::costs::{ExactLabelCosts, Metric, exact_label_costs};
@@ -44,6 +48,7 @@ enum Gathered {
     Sample { drawn: BinaryHeap<Drawn>, columns: Vec<FoundColumn> },
     Rows(BTreeMap<u64, Vec<f64>>),
     Moments { sums: Vec<ExactRows>, largest: Vec<f64>, levels: Vec<Option<ExactRows>> },
+    Ranks { weighted: bool, opened: Vec<GatheredBins> },
     Means(Box<GatheredMeans>),
     Base(Box<GatheredBase>),
     Grow { binners: Vec<Option<Binner>>, fills: Vec<Vec<GatheredBins>>, opened: Vec<GatheredBins> },
@@ -89,89 +94,6 @@ impl Ord for Drawn {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
-}
-
-/// [`Bins`] on their way.
-pub(super) struct GatheredBins {
-    bins: Bins,
-    sums: Option<ExactRows>,
-    /// By value, in an order of bits that is that of the values: rows and sums.
-    values: BTreeMap<u64, (f64, u64, ExactSums)>,
-}
-
-impl GatheredBins {
-    pub fn new(n: usize, with_sums: bool, of_values: bool, width: usize) -> Self {
-        GatheredBins {
-            bins: Bins::empty(n, of_values, width),
-            sums: (with_sums && !of_values).then(|| ExactRows::new(n, width)),
-            values: BTreeMap::new(),
-        }
-    }
-
-    /// Adds a row; none to a bin that there is not, which other rows than those of the first round have.
-    #[inline]
-    pub fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
-        let Some(count) = self.bins.count.get_mut(bin) else { return };
-        *count += 1;
-        self.bins.low[bin] = self.bins.low[bin].min(x);
-        self.bins.high[bin] = self.bins.high[bin].max(x);
-        if let (Some(rows), Some(sums)) = (&mut self.sums, sums) {
-            rows.add(bin, sums);
-        }
-    }
-
-    fn add_value(&mut self, x: f64, sums: &[f64]) {
-        let new = || (x, 0, ExactSums::new(sums.len()));
-        let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
-        *count += 1;
-        sums.iter().enumerate().for_each(|(place, &sum)| of_value.add(place, sum));
-    }
-
-    /// Adds a row that has one sum.
-    #[inline]
-    pub fn add_one(&mut self, bin: usize, x: f64, column: usize, sum: f64) {
-        self.add(bin, x, None);
-        if let Some(rows) = self.sums.as_mut().filter(|_| bin < self.bins.count.len()) {
-            rows.add_one(bin, column, sum);
-        }
-    }
-
-    /// Adds a row that has one sum to its value.
-    pub fn add_value_one(&mut self, x: f64, column: usize, sum: f64) {
-        let new = || (x, 0, ExactSums::new(self.bins.width));
-        let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
-        *count += 1;
-        of_value.add(column, sum);
-    }
-
-    pub fn finish(mut self) -> Bins {
-        if !self.bins.of_values {
-            self.bins.sums = self.sums.map(ExactRows::finish);
-            return self.bins;
-        }
-        let width = self.bins.width;
-        let mut bins = Bins::empty(0, true, width);
-        let mut pieces = vec![];
-        for (x, count, sums) in self.values.values() {
-            bins.count.push(*count);
-            bins.low.push(*x);
-            bins.high.push(*x);
-            pieces.push((sums, 0..width));
-        }
-        bins.sums = Some(ExactSums::gather(&pieces));
-        bins
-    }
-}
-
-/// An integer that grows as the number does.
-pub(super) fn ordered_bits(x: f64) -> u64 {
-    let bits = x.to_bits();
-    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
-}
-
-/// The number of [`ordered_bits`].
-pub(super) fn from_ordered_bits(ordered: u64) -> f64 {
-    f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
 }
 
 /// A hash of 64 bits (the finaliser of SplitMix64).
@@ -287,6 +209,10 @@ impl Gathering {
                 levels: of_columns(1, PartColumn::n_levels),
             },
             Ask::Base(ask) => Gathered::Base(Box::new(GatheredBase::new(ask))),
+            Ask::Ranks(ask) => Gathered::Ranks {
+                weighted: false,
+                opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, 1)).collect(),
+            },
             Ask::Means(ask) => {
                 Gathered::Means(Box::new(GatheredMeans::new(d, ask.points.len() / d)))
             }
@@ -297,14 +223,10 @@ impl Gathering {
                         |bins: &ColumnBins| GatheredBins::new(bins.len(), with_sums, false, k);
                     ask.columns.iter().map(column).collect()
                 };
-                let open = |ends: &Option<Vec<f64>>| match ends {
-                    Some(ends) => GatheredBins::new(ends.len() + 1, true, false, k),
-                    None => GatheredBins::new(0, true, true, k),
-                };
                 Gathered::Grow {
                     binners: ask.columns.iter().map(binner).collect(),
                     fills: ask.fills.iter().map(fill).collect(),
-                    opened: ask.opens.iter().map(|asked| open(&asked.ends)).collect(),
+                    opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, k)).collect(),
                 }
             }
             Ask::Leaves(ask) => {
@@ -323,6 +245,7 @@ impl Gathering {
         };
         let nodes = match &question.ask {
             Ask::Grow(GrowAsk { nodes, .. })
+            | Ask::Ranks(RanksAsk { nodes, .. })
             | Ask::Leaves(LeavesAsk { nodes, .. })
             | Ask::Base(BaseAsk { nodes, .. }) => nodes,
             _ => &vec![],
@@ -469,6 +392,10 @@ impl Gathering {
             (Ask::Means(ask), Gathered::Means(sums)) => {
                 sums.add(ask, table, weights, codes.unwrap_or(&[]));
             }
+            (Ask::Ranks(ask), Gathered::Ranks { weighted, opened }) => {
+                *weighted |= weights.is_some();
+                add_ranks(ask, table, weights, &leaves, opened);
+            }
             (Ask::Grow(ask), Gathered::Grow { binners, fills, opened }) => {
                 GrowPart { ask, table, weights, leaves: &leaves }.add(binners, fills, opened)?;
             }
@@ -522,6 +449,9 @@ impl Gathering {
                 Body::Moments { sums, largest, levels: finish_columns(levels) }
             }
             Gathered::Base(sums) => Body::Base(Box::new(sums.finish())),
+            Gathered::Ranks { weighted, opened } => {
+                Body::Ranks { weighted, opened: parallel::map(opened, GatheredBins::finish) }
+            }
             Gathered::Means(sums) => Body::Means(Box::new(sums.finish())),
             Gathered::Grow { fills, opened, .. } => {
                 let finish = |bins: Vec<GatheredBins>| parallel::map(bins, GatheredBins::finish);
@@ -583,9 +513,9 @@ pub(super) fn costs(
     table: &Table<'_>,
     weights: Option<&[f64]>,
 ) -> Result<ExactLabelCosts> {
-    let Geometry { units, centers, levels } = geometry;
+    let Geometry { units, centers, metric, levels } = geometry;
     let levels: Vec<Option<&[f64]>> = levels.iter().map(Option::as_deref).collect();
-    exact_label_costs(table, units, centers, Metric::SquaredEuclidean, &levels, weights)
+    exact_label_costs(table, units, centers, *metric, &levels, weights)
 }
 
 /// Rows of a part and what is asked of them.
@@ -755,7 +685,7 @@ fn add_leaves(
         RowGroups::Nearest => nearest,
     };
     let all: Vec<u32> = (0..n as u32).collect();
-    let d = table.n_features();
+    let (d, metric) = (table.n_features(), ask.geometry.metric);
     let columns = sums.moments.iter_mut().zip(&mut sums.observed).zip(&mut sums.levels);
     parallel::map(columns.enumerate(), |(feature, ((moments, observed), levels))| {
         let cells = cells_of(table, feature, &all);
@@ -780,7 +710,10 @@ fn add_leaves(
         moments.add_pairs(&groups, |row| {
             let difference = (cells[row] - point(row)) / scale;
             let weighted = weight(row) * difference;
-            [weighted, weighted * difference]
+            match metric {
+                Metric::SquaredEuclidean => [weighted, weighted * difference],
+                Metric::Manhattan => [weighted.abs(), 0.0],
+            }
         });
     });
     Ok(())

@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::base::GrownBase;
+use super::bins::{ends_of, own_groups};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::opening::open_ranges;
@@ -312,6 +313,11 @@ impl Growth {
             let Some(bins) = opened.get(&feature) else { continue };
             let form = self.forms[feature];
             columns[feature] = bound(&self.criterion, node, feature, bins, form).0;
+            // What is known closely may hold no cut at all.
+            if !self.has_cut(id) {
+                self.nodes[id].bins = vec![];
+                self.nodes[id].state = State::Closed;
+            }
         }
         Ok(())
     }
@@ -361,7 +367,7 @@ impl Growth {
             opened.insert(open.feature, columns.swap_remove(open.feature));
         }
         let Some(bins) = opened.get_mut(&open.feature) else { return Ok(()) };
-        bins.replace(open, smaller);
+        bins.put(open, smaller);
         Ok(())
     }
 
@@ -470,6 +476,11 @@ impl Growth {
             State::Cut(cut) => cut.score,
             State::Closed => f64::NEG_INFINITY,
         }
+    }
+
+    /// Whether a leaf may have a cut worth taking.
+    fn has_cut(&self, id: usize) -> bool {
+        self.most(id) > self.criterion.scale(&self.nodes[id].node).floor
     }
 
     fn is_decided(&self, id: usize) -> bool {
@@ -737,48 +748,6 @@ fn beside(cut: &Cut) -> [f64; 2] {
     match cut.form {
         CutForm::Range { upper: gap, .. } => [gap.below, gap.above],
         _ => [f64::NAN; 2],
-    }
-}
-
-/// The least and the largest cell of a bin; NaN of missing cells.
-fn ends_of(bins: &Bins, bin: usize, form: ColumnForm) -> (f64, f64) {
-    match form.has_missing && bin + 1 == bins.count.len() {
-        true => (f64::NAN, f64::NAN),
-        false => (bins.low[bin], bins.high[bin]),
-    }
-}
-
-/// The bins as the criterion reads them.
-fn own_groups(bins: &Bins, k: usize, form: ColumnForm) -> OwnGroups {
-    let n = bins.count.len();
-    let none = ExactSums::new(k);
-    // Of values the sums up to each bin are read; of levels and missing cells those of the bins.
-    let n_unread = match form {
-        ColumnForm { is_levels: true, .. } => 0,
-        ColumnForm { has_missing: true, .. } => n.saturating_sub(1),
-        _ => n,
-    };
-    let read = |sums: &ExactSums, place: usize| match place < n_unread * k {
-        true => 0.0,
-        false => sums.rounded(place),
-    };
-    let rounded = match &bins.sums {
-        Some(sums) => (0..n * k).map(|place| read(sums, place)).collect(),
-        None => vec![0.0; n * k],
-    };
-    let exact = bins.sums.as_ref().map(|sums| {
-        let mut sums = ExactSums::gather(&[(&none, 0..k), (sums, 0..n * k)]);
-        sums.accumulate(k);
-        sums
-    });
-    let (low, high) = (0..n).map(|bin| ends_of(bins, bin, form)).unzip();
-    OwnGroups {
-        count: bins.count.iter().map(|&count| count as u32).collect(),
-        sums: rounded,
-        low,
-        high,
-        form,
-        exact,
     }
 }
 

@@ -9,7 +9,7 @@ use super::fit::{Base, PartsFit, Phase};
 use super::gathering::cells_of;
 use super::question::Geometry;
 use super::result::Sums;
-use crate::costs::{Units, is_good_guess};
+use crate::costs::{Metric, Units, is_good_guess};
 use crate::error::Result;
 use crate::exact::{ExactRows, ExactSums};
 use crate::parallel;
@@ -199,7 +199,12 @@ impl PartsFit {
             low.push((rest - (sum - back)) + (mean - back));
         }
         self.grow(Base {
-            geometry: Geometry { units: known.units, centers: in_units, levels: vec![] },
+            geometry: Geometry {
+                units: known.units,
+                centers: in_units,
+                metric: Metric::SquaredEuclidean,
+                levels: vec![],
+            },
             own: high,
             low,
             inertia: None,

@@ -9,10 +9,12 @@
 //! |---|---|
 //! | a sample of the rows, by their place | what the columns hold: kinds, levels, missing cells; their bins; whether parts stay the same |
 //! | 1,001 rows at fixed places; without a reference 100,000 of all rows too | origins of the columns |
+//! | weights in bins, and in smaller bins where quartiles lie, if units go by these | units of the columns |
 //! | two sums of moments, if columns are standardised | units of the columns |
 //! | sums over the rows of each label, if rows bring labels; or over clusters, if those of a sample are not those of all rows | their centers |
 //! | with IMM's base the same of the rows that are with their center, and where the centers lie among them; at last the leaves' regrets | the base |
 //! | bins of nodes, and smaller bins where a cut may hide, about twice the tree's depth | the tree |
+//! | weights in bins, and in smaller bins where medians lie, for k-medians | the clusters' medians |
 //! | sums over its leaves | labels, costs and means |
 //!
 //! Levels have the same codes in all parts from the second question on. Missing cells have a bin of their own, on either
@@ -25,6 +27,7 @@
 mod answer;
 mod base;
 mod base_ask;
+mod bins;
 mod bytes;
 mod checkpoint;
 mod classes;
@@ -34,6 +37,7 @@ mod gathering;
 mod growth;
 mod label_means;
 mod opening;
+mod quantiles;
 mod question;
 mod reference;
 mod result;
@@ -46,7 +50,9 @@ pub use columns::{FoundColumn, PartColumn};
 pub use fit::{PartsFit, PartsSettings, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
 pub use label_means::MeansAsk;
-pub use question::{Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RowGroups};
+pub use question::{
+    Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RowGroups,
+};
 pub use reference::{FoundReference, ReferenceRows};
-pub use result::PartsResult;
+pub use result::{Clusters, PartsResult};
 pub use routing::TestNode;

@@ -1,6 +1,6 @@
 //! How ranges of cells are opened: to values, or to smaller bins.
 
-use super::gathering::{from_ordered_bits, ordered_bits};
+use super::bins::{from_ordered_bits, ordered_bits};
 use super::question::Open;
 
 /// Smaller bins that a bin is opened into, about.
@@ -11,17 +11,24 @@ const MORE_VALUES: u64 = 6;
 
 /// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins.
 pub(super) fn open_ranges(mut ranges: Vec<(u64, Open)>, most_values: u64) -> Vec<Open> {
+    opened_by_rows(&mut ranges, most_values);
+    ranges.into_iter().map(|(_, open)| open).collect()
+}
+
+/// Chooses which ranges of so many rows are opened to values, and gives the others smaller bins.
+pub(super) fn opened_by_rows(ranges: &mut [(u64, Open)], most_values: u64) {
+    // A range with as many rows as it would have smaller bins takes no more bytes as values.
+    let few = most_values.min(SMALLER_BINS as u64);
     let mut by_rows: Vec<usize> = (0..ranges.len()).collect();
     by_rows.sort_by_key(|&i| ranges[i].0);
     let mut left_over = MORE_VALUES * most_values;
     for i in by_rows {
         let (n, open) = &mut ranges[i];
-        if *n > most_values && *n > left_over {
+        if *n > few && *n > left_over {
             open.ends = Some(smaller_ends(open.low, open.high));
         }
         left_over = left_over.saturating_sub(*n);
     }
-    ranges.into_iter().map(|(_, open)| open).collect()
 }
 
 /// Ends of smaller bins between two cells: half of them at even distances, half at even numbers of doubles, so that

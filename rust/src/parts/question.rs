@@ -6,7 +6,7 @@ use super::classes::LabelRule;
 use super::columns::{PartColumn, read_columns, write_columns};
 use super::label_means::MeansAsk;
 use super::routing::{TestNode, read_nodes, write_nodes};
-use crate::costs::Units;
+use crate::costs::{Metric, Units};
 use crate::criterion::ColumnForm;
 use crate::error::Result;
 
@@ -53,6 +53,8 @@ pub enum Ask {
         /// 1 or 2.
         power: i32,
     },
+    /// Weights of groups of rows, by bins.
+    Ranks(RanksAsk),
     /// Sums over the rows of each label.
     Means(MeansAsk),
     /// Sums over nodes of a base tree.
@@ -70,6 +72,8 @@ pub struct Geometry {
     pub units: Units,
     /// k x d, row-major, in units; not read for columns of levels.
     pub centers: Vec<f64>,
+    /// How far a row is from a center.
+    pub metric: Metric,
     /// By column of levels what each costs each label (k x number of levels); none for numbers. Empty: all are numbers.
     pub levels: Vec<Option<Vec<f64>>>,
 }
@@ -148,6 +152,17 @@ pub enum RowGroups {
     Nearest,
 }
 
+/// Weights of groups of rows in ranges of cells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RanksAsk {
+    /// The tree.
+    pub nodes: Vec<TestNode>,
+    /// By node the group of its rows, any at inner nodes.
+    pub groups: Vec<usize>,
+    /// The ranges, of groups in the place of nodes.
+    pub opens: Vec<Open>,
+}
+
 /// Sums over leaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeavesAsk {
@@ -165,11 +180,20 @@ pub(super) fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
     writer.numbers(&geometry.units.shift);
     writer.numbers(&geometry.units.scale);
     writer.f64s(&geometry.centers);
+    write_metric(writer, geometry.metric);
     writer.len(geometry.levels.len());
     for costs in &geometry.levels {
         writer.u8(costs.is_some().into());
         writer.f64s(costs.as_deref().unwrap_or(&[]));
     }
+}
+
+pub(super) fn write_metric(writer: &mut Writer, metric: Metric) {
+    writer.u8((metric == Metric::Manhattan).into());
+}
+
+pub(super) fn read_metric(reader: &mut Reader<'_>) -> Result<Metric> {
+    Ok(if reader.flag()? { Metric::Manhattan } else { Metric::SquaredEuclidean })
 }
 
 pub(super) fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometry> {
@@ -178,6 +202,7 @@ pub(super) fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometr
     if centers.is_empty() || centers.len() % d != 0 {
         return Err(reader.broken());
     }
+    let metric = read_metric(reader)?;
     let mut levels = vec![];
     for _ in 0..reader.len(9)? {
         let (is_levels, costs) = (reader.flag()?, reader.f64s()?);
@@ -189,7 +214,7 @@ pub(super) fn read_geometry(reader: &mut Reader<'_>, d: usize) -> Result<Geometr
     if !levels.is_empty() && levels.len() != d {
         return Err(reader.broken());
     }
-    Ok(Geometry { units, centers, levels })
+    Ok(Geometry { units, centers, metric, levels })
 }
 
 impl Question {
@@ -242,8 +267,14 @@ impl Question {
                 }
                 write_opens(&mut writer, &ask.opens);
             }
-            Ask::Base(ask) => {
+            Ask::Ranks(ask) => {
                 writer.u8(6);
+                write_nodes(&mut writer, &ask.nodes);
+                ask.groups.iter().for_each(|&group| writer.len(group));
+                write_opens(&mut writer, &ask.opens);
+            }
+            Ask::Base(ask) => {
+                writer.u8(7);
                 ask.write(&mut writer);
             }
             Ask::Leaves(ask) => {
@@ -323,7 +354,7 @@ impl Question {
                 }
                 Ask::Leaves(LeavesAsk { geometry, nodes, groups, points })
             }
-            6 => {
+            7 => {
                 let ask = BaseAsk::read(&mut reader, d)?;
                 if n_classes.is_some_and(|n| n != ask.geometry.k()) {
                     return Err(reader.broken());
@@ -331,8 +362,20 @@ impl Question {
                 Ask::Base(ask)
             }
             5 => Ask::Means(MeansAsk::read(&mut reader, d, n_classes.unwrap_or(0))?),
+            6 => {
+                let nodes = read_nodes(&mut reader, d)?;
+                let groups = nodes.iter().map(|_| reader.index());
+                let groups = groups.collect::<Result<Vec<_>>>()?;
+                let opens = read_opens(&mut reader, d)?;
+                Ask::Ranks(RanksAsk { nodes, groups, opens })
+            }
             _ => return Err(reader.broken()),
         };
+        // Only the first question is asked before it is known what columns hold.
+        let is_first = matches!(ask, Ask::Sample { .. });
+        if is_first != columns.is_empty() || is_first != (id.1 == 0) {
+            return Err(reader.broken());
+        }
         reader.end()?;
         Ok(Question { id, n_features: d, names, columns, labels, ask })
     }
@@ -369,12 +412,11 @@ pub(super) fn read_opens(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Open>>
 
 fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let geometry = read_geometry(reader, d)?;
-    let ascending = |ends: &[f64]| ends.windows(2).all(|pair| pair[0] < pair[1]);
     let mut columns = vec![];
     for _ in 0..d {
         let (ends, form) = (reader.f64s()?, reader.u8()?);
         let form = ColumnForm { is_levels: form & 1 == 1, has_missing: form & 2 == 2 };
-        let are_ends = ends.len() <= 256 && ascending(&ends);
+        let are_ends = ends.len() <= 256 && ends.is_sorted_by(|a, b| a < b);
         if !are_ends || (ends.is_empty() && !form.is_levels) {
             return Err(reader.broken());
         }

@@ -9,7 +9,7 @@ use super::fit::{Base, PartsFit, Phase, ReferenceRule, in_units};
 use super::gathering::mix;
 use super::question::Geometry;
 use super::result::{Sums, check_distances};
-use crate::costs::Units;
+use crate::costs::{Metric, Units};
 use crate::error::{Error, Result};
 
 /// Rows among which clusters are found.
@@ -159,7 +159,7 @@ impl PartsFit {
         let is_given = matches!(self.settings.reference, ReferenceRule::Centers { .. });
         let units = Units { scale, ..units };
         let base = Base {
-            geometry: Geometry { units, centers: in_units, levels },
+            geometry: Geometry { units, centers: in_units, metric: self.settings.metric, levels },
             own,
             low,
             inertia,
@@ -167,7 +167,8 @@ impl PartsFit {
             cost_of_sample: None,
             ends: columns.ends,
         };
-        self.phase = match is_given || self.n_rows() <= REFERENCE_ROWS {
+        let stays = is_given || self.settings.metric == Metric::Manhattan;
+        self.phase = match stays || self.n_rows() <= REFERENCE_ROWS {
             true => self.grow(base)?,
             false => Phase::Lloyd { base, pass: 0 },
         };

@@ -7,7 +7,7 @@ use super::columns::{PartColumn, numbers_of};
 use super::fit::{Base, PartsFit, Phase};
 use super::growth::{Growth, Replayed};
 use super::routing::TestNode;
-use crate::costs::{GroupMeans, Moments, Units, is_good_guess};
+use crate::costs::{GroupMeans, Metric, Moments, Units, is_good_guess};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 use crate::tree::TestArrays;
@@ -54,12 +54,29 @@ pub struct PartsResult {
     pub centers: Vec<f64>,
     /// Units of the columns.
     pub units: Units,
-    /// The leaf of each group of rows, or one of its leaves, and the groups' means.
-    pub leaves: Vec<usize>,
-    /// As for [`crate::costs::group_means`].
-    pub means: GroupMeans,
-    /// By column of levels the weight of each in each group: n_groups x number of levels.
-    pub levels: Vec<Option<Vec<f64>>>,
+    /// The clusters as the tree has them.
+    pub clusters: Clusters,
+}
+
+/// What the clusters of a tree are, and cost.
+#[derive(Debug, Clone)]
+pub enum Clusters {
+    /// Means of groups of rows.
+    Means {
+        /// The leaf of each group of rows, or one of its leaves.
+        leaves: Vec<usize>,
+        /// As for [`crate::costs::group_means`].
+        means: GroupMeans,
+        /// By column of levels the weight of each in each group: n_groups x number of levels.
+        levels: Vec<Option<Vec<f64>>>,
+    },
+    /// Medians of the clusters.
+    Medians {
+        /// k x d, row-major, in the columns' own units; the reference's centers where a cluster has no rows.
+        centers: Vec<f64>,
+        /// What the rows cost about them.
+        cost: f64,
+    },
 }
 
 /// Groups of leaves and points near their rows.
@@ -131,6 +148,11 @@ impl PartsFit {
         let ids: Vec<usize> = (0..n).filter(|&id| tree.left[id] == 0).collect();
         let label = |id: usize| growth.leaf_cluster(tree, id);
         let mut of_node = vec![0; n];
+        if self.settings.metric == Metric::Manhattan {
+            // Of clusters: medians of leaves do not add up to theirs.
+            ids.iter().for_each(|&id| of_node[id] = label(id));
+            return Groups { of_node, leaves: vec![], points: centers.to_vec(), is_mean: true };
+        }
         let leaves: Vec<usize> = if ids.len() * width <= MAX_MEANS {
             ids.iter().enumerate().for_each(|(group, &id)| of_node[id] = group);
             ids
@@ -167,6 +189,15 @@ impl PartsFit {
             let ids = (0..n_nodes).filter(|&id| is_leaf(id) && groups.of_node[id] == group);
             ids.flat_map(|id| id * k..(id + 1) * k).collect()
         };
+        if base.geometry.metric == Metric::Manhattan {
+            let all: Vec<usize> = (0..k).map(|label| 2 * label).collect();
+            let by_column: Vec<f64> =
+                sums.moments.iter().map(|sum| sum.combined(&all, &[])).collect();
+            check_distances(sums.minimum.rounded(0), &by_column)?;
+            let clusters =
+                Clusters::Medians { centers: groups.points, cost: by_column.iter().sum() };
+            return Ok(Phase::Done(Box::new(described(base, growth, tree, sums, clusters))));
+        }
         let n_groups = groups.leaves.len();
         let weight: Vec<f64> =
             (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
@@ -180,65 +211,74 @@ impl PartsFit {
             let groups = Groups { points: means, is_mean: true, ..groups };
             return Ok(Phase::Leaves { base, growth, tree, groups });
         }
-        let minimum = sums.minimum.rounded(0);
-        check_distances(minimum, &spread)?;
+        check_distances(sums.minimum.rounded(0), &spread)?;
         let means = GroupMeans { weight, means, rest, spread, observed };
         let levels = sums.levels.iter().map(|sums| sums.as_ref().map(ExactSums::all_rounded));
-        // Sums of inner nodes are those of their leaves; children come after their parents.
-        let mut places: Vec<Vec<usize>> = vec![vec![]; n_nodes];
-        let mut label_weight = vec![0.0; n_nodes * k];
-        for id in (0..n_nodes).rev() {
-            places[id] = match tree.left[id] {
-                0 => vec![id],
-                left => [&places[left][..], &places[left + 1]].concat(),
-            };
-            for label in 0..k {
-                let of_label: Vec<usize> = places[id].iter().map(|leaf| leaf * k + label).collect();
-                label_weight[id * k + label] = sums.weight.combined(&of_label, &[]);
-            }
-        }
-        let node = |id: usize| &growth.nodes[tree.nodes[id]];
-        // The nodes of the base have the same numbers in the tree.
-        let mut base_cluster =
-            growth.base.as_ref().map_or(vec![], |of_base| of_base.center.clone());
-        let mut mistakes = growth.base.as_ref().map_or(vec![], |of_base| of_base.mistakes.clone());
-        base_cluster.resize(n_nodes, None);
-        mistakes.resize(n_nodes, f64::NAN);
-        let base_cost =
-            |id: usize| base_cluster[id].map_or(0.0, |label| node(id).node.totals[label]);
-        let ids = || 0..n_nodes;
-        let tests = growth.nodes_of(&tree);
-        let children = |node: &TestNode| [node.left, node.left + 1];
-        let cut = |id: usize| growth.cut(tree.nodes[id]).filter(|_| !is_leaf(id));
-        let beside =
-            |end: usize| ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.beside[end])).collect();
-        let result = PartsResult {
-            tests: TestArrays {
-                missing_go_to_left: Some(tests.iter().map(|node| node.missing_left).collect()),
-                ..TestArrays::of(tests.iter().map(|node| (&node.test, children(node))))
-            },
-            beside: [beside(0), beside(1)],
-            n_samples: ids().map(|id| node(id).n).collect(),
-            weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
-            label_weight,
-            cost: ids().map(|id| node(id).node.cost).collect(),
-            cluster: ids().map(|id| growth.cluster(tree.nodes[id])).collect(),
-            base_cost: ids().map(base_cost).collect(),
-            base_cluster,
-            mistakes,
-            label_rows: sums.labels.clone(),
-            minimum,
-            reference_inertia: base.inertia.unwrap_or(minimum),
-            reference_spread: base.spread,
-            misfit: sums.misfit.rounded(0) / sums.weight.all_rounded().iter().sum::<f64>(),
-            cost_of_sample: base.cost_of_sample,
-            centers: base.own,
-            units: base.geometry.units,
-            leaves: groups.leaves,
-            means,
-            levels: levels.collect(),
+        let clusters = Clusters::Means { leaves: groups.leaves, means, levels: levels.collect() };
+        Ok(Phase::Done(Box::new(described(base, growth, tree, sums, clusters))))
+    }
+}
+
+/// All that the tree says.
+fn described(
+    base: Base,
+    growth: Growth,
+    tree: Replayed,
+    sums: &LeafSums,
+    clusters: Clusters,
+) -> PartsResult {
+    let (k, n_nodes) = (base.geometry.k(), tree.nodes.len());
+    let is_leaf = |id: usize| tree.left[id] == 0;
+    let minimum = sums.minimum.rounded(0);
+    // Sums of inner nodes are those of their leaves; children come after their parents.
+    let mut places: Vec<Vec<usize>> = vec![vec![]; n_nodes];
+    let mut label_weight = vec![0.0; n_nodes * k];
+    for id in (0..n_nodes).rev() {
+        places[id] = match tree.left[id] {
+            0 => vec![id],
+            left => [&places[left][..], &places[left + 1]].concat(),
         };
-        Ok(Phase::Done(Box::new(result)))
+        for label in 0..k {
+            let of_label: Vec<usize> = places[id].iter().map(|leaf| leaf * k + label).collect();
+            label_weight[id * k + label] = sums.weight.combined(&of_label, &[]);
+        }
+    }
+    let node = |id: usize| &growth.nodes[tree.nodes[id]];
+    // The nodes of the base have the same numbers in the tree.
+    let mut base_cluster = growth.base.as_ref().map_or(vec![], |of_base| of_base.center.clone());
+    let mut mistakes = growth.base.as_ref().map_or(vec![], |of_base| of_base.mistakes.clone());
+    base_cluster.resize(n_nodes, None);
+    mistakes.resize(n_nodes, f64::NAN);
+    let base_cost = |id: usize| base_cluster[id].map_or(0.0, |label| node(id).node.totals[label]);
+    let ids = || 0..n_nodes;
+    let tests = growth.nodes_of(&tree);
+    let children = |node: &TestNode| [node.left, node.left + 1];
+    let cut = |id: usize| growth.cut(tree.nodes[id]).filter(|_| !is_leaf(id));
+    let beside =
+        |end: usize| ids().map(|id| cut(id).map_or(f64::NAN, |cut| cut.beside[end])).collect();
+    PartsResult {
+        tests: TestArrays {
+            missing_go_to_left: Some(tests.iter().map(|node| node.missing_left).collect()),
+            ..TestArrays::of(tests.iter().map(|node| (&node.test, children(node))))
+        },
+        beside: [beside(0), beside(1)],
+        n_samples: ids().map(|id| node(id).n).collect(),
+        weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
+        label_weight,
+        cost: ids().map(|id| node(id).node.cost).collect(),
+        cluster: ids().map(|id| growth.cluster(tree.nodes[id])).collect(),
+        base_cost: ids().map(base_cost).collect(),
+        base_cluster,
+        mistakes,
+        label_rows: sums.labels.clone(),
+        minimum,
+        reference_inertia: base.inertia.unwrap_or(minimum),
+        reference_spread: base.spread,
+        misfit: sums.misfit.rounded(0) / sums.weight.all_rounded().iter().sum::<f64>(),
+        cost_of_sample: base.cost_of_sample,
+        centers: base.own,
+        units: base.geometry.units,
+        clusters,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! | Python | core |
 //! |---|---|
+//! | `rows` | [`crate::rows::Rows`] |
 //! | `kernel`, `is_gram` | [`Kernel`] |
 //! | the limits of the signature | [`KauriProblem`] |
 //! | codes of `move` | [`MoveKind`] |
@@ -9,15 +10,17 @@
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
-use super::convert::{TableArgument, optional, slice2};
+use super::convert::{optional, slice, slice2};
+use super::rows::RowsArgument;
 use super::run::{Jobs, run};
-use super::tree::{Floats, Integers, PyTestArrays, array, integers};
+use super::tree::{Floats, Integers, PyTestArrays, Sparse, array, integers};
 use crate::grow::Limits;
 use crate::kauri::features::LevelFeatures;
 use crate::kauri::fit::{FittedKauri, KauriProblem, fit};
 use crate::kauri::kernel::Kernel;
 use crate::kauri::moves::MoveKind;
 use crate::parallel::Monitor;
+use crate::rows::Csr;
 
 /// A fitted Kauri tree ([`FittedKauri`]): its tests, and arrays with one entry per node, but `objective` (one per
 /// number of leaves) and `leaf_of_row` (one per row). Arrays are NumPy's, of `f64` or, for what counts or numbers, of
@@ -42,8 +45,19 @@ pub struct PyFittedKauri {
     leaf_of_row: Py<PyArray1<u32>>,
 }
 
-/// Fits a Kauri tree. `kernel`: the kernel matrix (n x n) if `is_gram`, else features of the rows (n x rank),
-/// beside which those of columns of levels are given by `levels`: column, unit and the means by level of each.
+/// Features of the rows, or their kernel matrix.
+#[derive(FromPyObject)]
+pub enum KernelArgument<'py> {
+    /// indptr, indices, values, number of columns.
+    #[pyo3(transparent)]
+    Sparse(Sparse<'py>),
+    /// C-ordered.
+    #[pyo3(transparent)]
+    Dense(PyReadonlyArray2<'py, f64>),
+}
+
+/// Fits a Kauri tree. `kernel`: the kernel matrix (n x n) if `is_gram`, else features of the rows (n x rank), sparse
+/// ones for sparse rows, beside which those of columns of levels are given by `levels`: column, unit and the means by level of each.
 /// `sample_weight`: of shape (n,), positive; None: 1 each. `max_depth`: None for no limit. `max_features`: columns
 /// drawn at each leaf, by `seed`. `all_moves`: whether mixed moves are allowed. `progress(n_leaves, gain)` is called
 /// twice a second.
@@ -51,13 +65,13 @@ pub struct PyFittedKauri {
 /// # Errors
 /// `ValueError` if sizes disagree or sums of kernel values overflow; `KeyboardInterrupt`.
 #[pyfunction]
-#[pyo3(signature = (table, *, kernel, levels = vec![], is_gram, sample_weight, max_clusters, max_leaves, max_depth,
+#[pyo3(signature = (rows, *, kernel, levels = vec![], is_gram, sample_weight, max_clusters, max_leaves, max_depth,
                     min_samples_split, min_samples_leaf, max_features, seed, all_moves, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn fit_kauri(
     py: Python<'_>,
-    table: TableArgument<'_>,
-    kernel: PyReadonlyArray2<'_, f64>,
+    rows: RowsArgument<'_>,
+    kernel: KernelArgument<'_>,
     levels: Vec<(usize, f64, PyReadonlyArray1<'_, f64>)>,
     is_gram: bool,
     sample_weight: Option<PyReadonlyArray1<'_, f64>>,
@@ -72,12 +86,21 @@ pub fn fit_kauri(
     n_jobs: Jobs<'_>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Py<PyFittedKauri>> {
-    let table = table.table()?;
-    let (values, width) = (slice2(&kernel)?, kernel.as_array().ncols());
-    let kernel = if is_gram {
-        Kernel::Gram { k: values, n: width }
-    } else {
-        Kernel::Features { z: values, rank: width }
+    let sparse;
+    let kernel = match &kernel {
+        KernelArgument::Sparse((indptr, indices, values, n_columns)) => {
+            let (indptr, indices) = (slice(indptr)?, slice(indices)?);
+            sparse = Csr::from_i64(indptr, indices, slice(values)?, *n_columns)?;
+            Kernel::Sparse(&sparse)
+        }
+        KernelArgument::Dense(matrix) => {
+            let (values, width) = (slice2(matrix)?, matrix.as_array().ncols());
+            if is_gram {
+                Kernel::Gram { k: values, n: width }
+            } else {
+                Kernel::Features { z: values, rank: width }
+            }
+        }
     };
     let mut level_features = Vec::with_capacity(levels.len());
     for (column, unit, means) in &levels {
@@ -99,8 +122,8 @@ pub fn fit_kauri(
         all_moves,
     };
     let monitor = Monitor::default();
-    let table = table.with_monitor(&monitor);
-    let fitted = run(py, &n_jobs, &monitor, progress, || fit(&table, &problem, &monitor))?;
+    let data = rows.data(&monitor)?;
+    let fitted = run(py, &n_jobs, &monitor, progress, || fit(data.rows()?, &problem, &monitor))?;
     PyFittedKauri::new(py, fitted)
 }
 

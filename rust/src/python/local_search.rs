@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::grow::Limits;
 use crate::local_search::{
     FoundTree, KMeans, KMedians, Labels, LevelPoints, Move, Objective, ObservedKMeans, Points,
-    SearchSettings, SparseKMeans, search,
+    SearchSettings, SparseKMeans, SparseKMedians, search,
 };
 use crate::oblique::draft::DraftTree;
 use crate::parallel::Monitor;
@@ -121,9 +121,12 @@ pub fn search_tree(
         _ => None,
     };
     let objective: Box<dyn Objective> = match (objective, &z, &labels) {
-        ("kmeans", Some(PointsArgument::Sparse(_)), _) => {
+        ("kmeans" | "kmedians", Some(PointsArgument::Sparse(_)), _) => {
             let points = sparse_points.as_ref().ok_or_else(|| no_points(objective))?;
-            Box::new(SparseKMeans::new(points, n_clusters, weights)?)
+            match objective {
+                "kmedians" => Box::new(SparseKMedians::new(points, n_clusters, weights)?),
+                _ => Box::new(SparseKMeans::new(points, n_clusters, weights)?),
+            }
         }
         ("kmeans" | "kmedians", Some(PointsArgument::Dense(z)), _) => {
             let levels = match &data {

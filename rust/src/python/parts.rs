@@ -16,11 +16,12 @@ use pyo3::types::PyBytes;
 use super::convert::{TableArgument, matrix, optional, slice, slice2};
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
+use crate::costs::Metric;
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::parts::{
-    Answer, BatchLabels, Classes, FoundColumn, FoundReference, Gathering, LabelRule, PartColumn,
-    PartsFit, PartsResult, PartsSettings, Question, ReferenceRule, ScaleRule,
+    Answer, Ask, BatchLabels, Classes, Clusters, FoundColumn, FoundReference, Gathering, LabelRule,
+    PartColumn, PartsFit, PartsResult, PartsSettings, Question, ReferenceRule, ScaleRule,
 };
 
 /// What a fit asks of every part of the rows.
@@ -52,13 +53,19 @@ impl PyQuestion {
     /// Whether the fit has asked nothing before.
     #[getter]
     fn is_first(&self) -> bool {
-        self.0.id.1 == 0
+        matches!(self.0.ask, Ask::Sample { .. })
     }
 
     /// Whether rows must bring labels.
     #[getter]
     fn wants_labels(&self) -> bool {
         self.0.labels != LabelRule::None
+    }
+
+    /// Whether it asks for order statistics, for tests.
+    #[getter]
+    fn is_about_ranks(&self) -> bool {
+        matches!(self.0.ask, Ask::Ranks(_))
     }
 
     /// What `PartsFit` was given as `names`.
@@ -231,6 +238,13 @@ impl PyAnswer {
     }
 }
 
+/// Units of the columns, or how they are found.
+#[derive(FromPyObject)]
+enum ScaleArgument<'py> {
+    Word(String),
+    Units(PyReadonlyArray1<'py, f64>),
+}
+
 /// A fit that asks.
 #[pyclass(name = "PartsFit", module = "treeclust_rs._core")]
 pub struct PyPartsFit(PartsFit);
@@ -239,20 +253,20 @@ pub struct PyPartsFit(PartsFit);
 impl PyPartsFit {
     /// `names`: anything, for the questions. `centers`: in the columns' own units, a coordinate for each column of numbers
     /// and each level of the others; None: those of labels that the rows bring if `with_labels`, else `n_clusters` at most
-    /// are found among `wanted_rows`. `scale`: units of the columns; None: their standard deviations. `cut_score`: of
-    /// IMM's base, "mistakes" or "emn"; None: there is no base. `max_leaves` 0: one for
-    /// each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the
-    /// rounds, never the tree.
+    /// are found among `wanted_rows`. `scale`: units of the columns, "standard" or "robust". `manhattan`: l1 distances to
+    /// medians. `cut_score`: of IMM's base, "mistakes" or "emn"; None: there is no base. `max_leaves` 0: one for each
+    /// cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the rounds, never the tree.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, with_labels, cut_score, max_leaves, max_depth,
+    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, manhattan, with_labels, cut_score, max_leaves, max_depth,
                         min_samples_leaf, bins=None))]
     fn new(
         names: &[u8],
         n_features: usize,
         n_clusters: usize,
         centers: Option<PyReadonlyArray2<'_, f64>>,
-        scale: Option<PyReadonlyArray1<'_, f64>>,
+        scale: ScaleArgument<'_>,
+        manhattan: bool,
         with_labels: bool,
         cut_score: Option<&str>,
         max_leaves: usize,
@@ -268,14 +282,20 @@ impl PyPartsFit {
             None if with_labels => ReferenceRule::Labels,
             None => ReferenceRule::Sample { n_clusters },
         };
-        let scale = match optional(&scale)? {
-            Some(scale) => ScaleRule::Given(scale.to_vec()),
-            None => ScaleRule::Standard,
+        let scale = match &scale {
+            ScaleArgument::Units(scale) => ScaleRule::Given(scale.as_slice()?.to_vec()),
+            ScaleArgument::Word(word) if word == "standard" => ScaleRule::Standard,
+            ScaleArgument::Word(word) if word == "robust" => ScaleRule::Robust,
+            ScaleArgument::Word(word) => {
+                return Err(PyValueError::new_err(format!("unknown scale {word:?}")));
+            }
         };
+        let metric = if manhattan { Metric::Manhattan } else { Metric::SquaredEuclidean };
         Ok(PyPartsFit(PartsFit::new(PartsSettings {
             n_features,
             names: names.to_vec(),
             reference,
+            metric,
             scale,
             base: cut_score.map(super::fit::cut_score).transpose()?,
             limits: Limits { max_leaves, max_depth, min_samples_leaf },
@@ -540,8 +560,11 @@ pub struct PartsTree {
     scale: Floats,
     /// Shape (n_groups,): the leaf of each group of `means`, or one of its leaves.
     leaves: Integers,
-    /// Weight, means, what rounding left of them, spreads and observed weights of the groups: as of `group_means`.
-    means: Means,
+    /// Weight, means, what rounding left of them, spreads and observed weights of the groups: as of `group_means`; None
+    /// for k-medians.
+    means: Option<Means>,
+    /// For k-medians the medians of the clusters, of shape (k, d), and what the rows cost about them.
+    medians: Option<(Py<PyArray2<f64>>, f64)>,
     /// By column of levels the weight of each in each group, of shape (n_groups, n_levels); None for numbers.
     levels: Vec<Option<Py<PyArray2<f64>>>>,
 }
@@ -555,13 +578,31 @@ impl PartsTree {
             array(py, counts.into_iter().map(|count| count as i64).collect())
         };
         let [below, above] = result.beside;
-        let means = result.means;
-        let n_groups = means.weight.len();
-        let of_groups = |weights: Option<Vec<f64>>| -> PyResult<Option<Py<PyArray2<f64>>>> {
-            let Some(weights) = weights else { return Ok(None) };
-            let n_levels = weights.len() / n_groups;
-            Ok(Some(matrix(py, weights, n_levels)?.unbind()))
-        };
+        let (mut leaves, mut means, mut levels, mut medians) = (vec![], None, vec![], None);
+        match result.clusters {
+            Clusters::Means { leaves: of_groups, means: found, levels: weights } => {
+                leaves = of_groups;
+                let n_groups = found.weight.len();
+                let of_groups = |weights: Option<Vec<f64>>| -> PyResult<Option<Py<PyArray2<f64>>>> {
+                    let Some(weights) = weights else { return Ok(None) };
+                    let n_levels = weights.len() / n_groups;
+                    Ok(Some(matrix(py, weights, n_levels)?.unbind()))
+                };
+                levels = weights.into_iter().map(of_groups).collect::<PyResult<_>>()?;
+                let observed =
+                    found.observed.map(|observed| matrix(py, observed, d)).transpose()?;
+                means = Some((
+                    array(py, found.weight),
+                    matrix(py, found.means, d)?.unbind(),
+                    matrix(py, found.rest, d)?.unbind(),
+                    array(py, found.spread),
+                    observed.map(Bound::unbind),
+                ));
+            }
+            Clusters::Medians { centers, cost } => {
+                medians = Some((matrix(py, centers, d)?.unbind(), cost));
+            }
+        }
         let tree = PartsTree {
             below: array(py, below),
             above: array(py, above),
@@ -584,19 +625,10 @@ impl PartsTree {
             cost_of_sample: result.cost_of_sample,
             centers: matrix(py, result.centers, n_coordinates)?.unbind(),
             scale: array(py, result.units.scale),
-            leaves: integers(py, result.leaves),
-            means: (
-                array(py, means.weight),
-                matrix(py, means.means, d)?.unbind(),
-                matrix(py, means.rest, d)?.unbind(),
-                array(py, means.spread),
-                means
-                    .observed
-                    .map(|observed| matrix(py, observed, d))
-                    .transpose()?
-                    .map(Bound::unbind),
-            ),
-            levels: result.levels.into_iter().map(of_groups).collect::<PyResult<_>>()?,
+            leaves: integers(py, leaves),
+            means,
+            medians,
+            levels,
         };
         Py::new(py, (tree, tests))
     }

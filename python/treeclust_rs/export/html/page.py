@@ -298,7 +298,7 @@ def _node(
     elif kind == LEVELS:
         codes, column = tree.level_test(node).tolist(), tree.column(int(tree.feature[node]))
         content["codes"] = codes
-        content["find"] = [yes, *(column.level_text(code, whole=True) for code in codes)]
+        content["find"] = [yes, *(column.level_text(code, None) for code in codes)]
     return content
 
 

@@ -181,6 +181,8 @@ class Wording:
     features: dict[int, str]
     """Names of the tested features."""
     clusters: dict[int, str]
+    max_name_length: int
+    """Of levels too."""
     max_terms: int
     details: bool
     """Whether there are numbers of rows, purities, moves and bars."""
@@ -228,7 +230,7 @@ def _test_lines(tree: TreeNodes, node: int, wording: Wording, image: NodeImage |
     if not isinstance(condition, ObliqueCondition):
         name = wording.features[condition.feature]
         if condition.codes is not None:
-            return condition.lines(name, _LINE_WIDTH)
+            return condition.lines(name, _LINE_WIDTH, wording.max_name_length)
         text = condition.text("\0").replace("<=", "≤").replace(">=", "≥")
         return [text.replace("\0", name)]
     if image is None:

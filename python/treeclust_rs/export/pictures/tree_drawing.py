@@ -298,8 +298,8 @@ def plot_tree(
     fontsize : float, default=9.0
         Size of the text in points; the largest size where `ax` is given.
     max_name_length : int, default=24
-        Feature names and cluster labels longer than this are shortened in the middle; those that
-        then look alike end with their number.
+        Feature names, levels and cluster labels longer than this are shortened in the middle;
+        those that then look alike end with their number.
     colors : sequence of str, default=None
         One colour of matplotlib per cluster: names or ``#rrggbb``.
     title : str, default=None
@@ -349,6 +349,7 @@ def plot_tree(
     wording = Wording(
         tree.tested_names(max_name_length),
         tree.cluster_names(max_name_length),
+        max_name_length,
         max_terms,
         details,
         shares,

@@ -1,0 +1,141 @@
+//! Rows in bins: how they are added up, and how the criterion reads them.
+
+use std::collections::BTreeMap;
+
+use super::answer::Bins;
+use super::question::Open;
+use crate::criterion::{ColumnForm, OwnGroups};
+use crate::exact::{ExactRows, ExactSums};
+
+/// [`Bins`] on their way.
+pub(super) struct GatheredBins {
+    bins: Bins,
+    sums: Option<ExactRows>,
+    /// By value, in an order of bits that is that of the values: rows and sums.
+    values: BTreeMap<u64, (f64, u64, ExactSums)>,
+}
+
+impl GatheredBins {
+    pub fn new(n: usize, with_sums: bool, of_values: bool, width: usize) -> Self {
+        GatheredBins {
+            bins: Bins::empty(n, of_values, width),
+            sums: (with_sums && !of_values).then(|| ExactRows::new(n, width)),
+            values: BTreeMap::new(),
+        }
+    }
+
+    /// Bins of an opened range.
+    pub fn of_open(open: &Open, width: usize) -> Self {
+        match &open.ends {
+            Some(ends) => GatheredBins::new(ends.len() + 1, true, false, width),
+            None => GatheredBins::new(0, true, true, width),
+        }
+    }
+
+    /// Adds a row; none to a bin that there is not, which other rows than those of the first round have.
+    #[inline]
+    pub fn add(&mut self, bin: usize, x: f64, sums: Option<&[f64]>) {
+        let Some(count) = self.bins.count.get_mut(bin) else { return };
+        *count += 1;
+        self.bins.low[bin] = self.bins.low[bin].min(x);
+        self.bins.high[bin] = self.bins.high[bin].max(x);
+        if let (Some(rows), Some(sums)) = (&mut self.sums, sums) {
+            rows.add(bin, sums);
+        }
+    }
+
+    pub fn add_value(&mut self, x: f64, sums: &[f64]) {
+        let new = || (x, 0, ExactSums::new(sums.len()));
+        let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
+        *count += 1;
+        sums.iter().enumerate().for_each(|(place, &sum)| of_value.add(place, sum));
+    }
+
+    /// Adds a row that has one sum.
+    #[inline]
+    pub fn add_one(&mut self, bin: usize, x: f64, column: usize, sum: f64) {
+        self.add(bin, x, None);
+        if let Some(rows) = self.sums.as_mut().filter(|_| bin < self.bins.count.len()) {
+            rows.add_one(bin, column, sum);
+        }
+    }
+
+    /// Adds a row that has one sum to its value.
+    pub fn add_value_one(&mut self, x: f64, column: usize, sum: f64) {
+        let new = || (x, 0, ExactSums::new(self.bins.width));
+        let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
+        *count += 1;
+        of_value.add(column, sum);
+    }
+
+    pub fn finish(mut self) -> Bins {
+        if !self.bins.of_values {
+            self.bins.sums = self.sums.map(ExactRows::finish);
+            return self.bins;
+        }
+        let width = self.bins.width;
+        let mut bins = Bins::empty(0, true, width);
+        let mut pieces = vec![];
+        for (x, count, sums) in self.values.values() {
+            bins.count.push(*count);
+            bins.low.push(*x);
+            bins.high.push(*x);
+            pieces.push((sums, 0..width));
+        }
+        bins.sums = Some(ExactSums::gather(&pieces));
+        bins
+    }
+}
+
+/// An integer that grows as the number does.
+pub(super) fn ordered_bits(x: f64) -> u64 {
+    let bits = x.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
+/// The number of [`ordered_bits`].
+pub(super) fn from_ordered_bits(ordered: u64) -> f64 {
+    f64::from_bits(if ordered >> 63 == 1 { ordered & !(1 << 63) } else { !ordered })
+}
+
+/// The least and the largest cell of a bin; NaN of missing cells.
+pub(super) fn ends_of(bins: &Bins, bin: usize, form: ColumnForm) -> (f64, f64) {
+    match form.has_missing && bin + 1 == bins.count.len() {
+        true => (f64::NAN, f64::NAN),
+        false => (bins.low[bin], bins.high[bin]),
+    }
+}
+
+/// The bins as the criterion reads them.
+pub(super) fn own_groups(bins: &Bins, k: usize, form: ColumnForm) -> OwnGroups {
+    let n = bins.count.len();
+    let none = ExactSums::new(k);
+    // Of values the sums up to each bin are read; of levels and missing cells those of the bins.
+    let n_unread = match form {
+        ColumnForm { is_levels: true, .. } => 0,
+        ColumnForm { has_missing: true, .. } => n.saturating_sub(1),
+        _ => n,
+    };
+    let read = |sums: &ExactSums, place: usize| match place < n_unread * k {
+        true => 0.0,
+        false => sums.rounded(place),
+    };
+    let rounded = match &bins.sums {
+        Some(sums) => (0..n * k).map(|place| read(sums, place)).collect(),
+        None => vec![0.0; n * k],
+    };
+    let exact = bins.sums.as_ref().map(|sums| {
+        let mut sums = ExactSums::gather(&[(&none, 0..k), (sums, 0..n * k)]);
+        sums.accumulate(k);
+        sums
+    });
+    let (low, high) = (0..n).map(|bin| ends_of(bins, bin, form)).unzip();
+    OwnGroups {
+        count: bins.count.iter().map(|&count| count as u32).collect(),
+        sums: rounded,
+        low,
+        high,
+        form,
+        exact,
+    }
+}

@@ -1,0 +1,218 @@
+//! Order statistics of columns, by groups of rows: quartiles that set units, and medians of clusters.
+//!
+//! The rows of a group are counted and weighed in bins of a column; the bins in which the wanted weights are reached are
+//! opened into smaller bins, at last to values. Weights are added up exactly, so that the values found depend neither on
+//! the order of the rows nor on the bins.
+
+use std::collections::BTreeMap;
+
+use super::answer::Bins;
+use super::bins::GatheredBins;
+use super::bytes::{Reader, Writer};
+use super::gathering::opened_at;
+use super::opening::opened_by_rows;
+use super::question::{Open, RanksAsk};
+use crate::error::Result;
+use crate::memory;
+use crate::parallel;
+use crate::table::Table;
+
+/// Interquartile range of a normal distribution in its standard deviations, as in `_data/scale.py`.
+const IQR_OF_NORMAL: f64 = 1.348_979_500_392_163_4;
+/// Weights this close to a quarter of all, relative to all, are equal to it, as there.
+const SAME_WEIGHT: f64 = 1e-10;
+/// Half of the weight is reached this close to it, relative to all, as in `_reference/kmedians.py`.
+const MARGIN: f64 = 1e-12;
+/// Which values are wanted of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// The values on either side of each quarter.
+    Quartiles,
+    /// The lower median.
+    Median,
+}
+
+impl Wanted {
+    /// The weights at which the wanted values are reached, from the least value on, of rows that weigh `total`.
+    fn weights(self, total: f64, weighted: bool) -> Vec<f64> {
+        match self {
+            Wanted::Median => vec![total * (0.5 - MARGIN)],
+            Wanted::Quartiles => {
+                let around = |share: f64| {
+                    let (quarter, slack) = (share * total, SAME_WEIGHT * total);
+                    match weighted {
+                        true => [quarter - slack, quarter + slack],
+                        false => [quarter, quarter.floor() + 1.0],
+                    }
+                };
+                [around(0.25), around(0.75)].concat()
+            }
+        }
+    }
+}
+
+/// A search for order statistics of all columns of some groups of rows.
+pub(crate) struct Ranks {
+    wanted: Wanted,
+    n_groups: usize,
+    n_features: usize,
+    /// Ranges with at most so many rows are opened to values.
+    most_values: u64,
+    /// Whether some part gave weights.
+    weighted: bool,
+    /// By group, and by column, the rows in bins; empty before the first answer.
+    columns: Vec<Bins>,
+}
+
+impl Ranks {
+    pub fn new(wanted: Wanted, n_groups: usize, n_features: usize, most_values: u64) -> Self {
+        Ranks { wanted, n_groups, n_features, most_values, weighted: false, columns: vec![] }
+    }
+
+    /// The ranges that are asked for next, by group, column and cell; none if the values are known. `ends`: of the
+    /// columns' bins.
+    pub fn opens(&self, ends: &[Vec<f64>]) -> Vec<Open> {
+        let whole = |node: usize, feature: usize| Open {
+            node,
+            feature,
+            low: f64::NEG_INFINITY,
+            high: f64::INFINITY,
+            ends: Some(ends[feature].clone()),
+        };
+        let places = (0..self.n_groups).flat_map(|g| (0..self.n_features).map(move |f| (g, f)));
+        if self.columns.is_empty() {
+            return places.map(|(group, feature)| whole(group, feature)).collect();
+        }
+        let mut opens = vec![];
+        for ((node, feature), bins) in places.zip(&self.columns) {
+            let mut hiding = self.reached(bins);
+            hiding.retain(|&bin| bins.low[bin] < bins.high[bin]);
+            hiding.sort_unstable();
+            hiding.dedup();
+            opens.extend(hiding.into_iter().map(|bin| {
+                let (low, high) = (bins.low[bin], bins.high[bin]);
+                (bins.count[bin], Open { node, feature, low, high, ends: None })
+            }));
+        }
+        opened_by_rows(&mut opens, self.most_values);
+        opens.into_iter().map(|(_, open)| open).collect()
+    }
+
+    /// Takes the answer about [`Ranks::opens`].
+    pub fn tell(&mut self, asked: &[Open], weighted: bool, opened: Vec<Bins>) {
+        self.weighted = weighted;
+        if self.columns.is_empty() {
+            self.columns = opened;
+            return;
+        }
+        for (open, smaller) in asked.iter().zip(opened) {
+            self.columns[open.node * self.n_features + open.feature].put(open, smaller);
+        }
+    }
+
+    /// By wanted value the bin in which its weight is reached; empty if there are no rows.
+    fn reached(&self, bins: &Bins) -> Vec<usize> {
+        let n = bins.count.len();
+        let filled: Vec<usize> = (0..n).filter(|&bin| bins.count[bin] > 0).collect();
+        let (Some(&last), Some(sums)) = (filled.last(), &bins.sums) else { return vec![] };
+        let mut sums = sums.clone();
+        sums.accumulate(1);
+        let find = |weight: f64| {
+            let at = filled.partition_point(|&bin| sums.rounded(bin) < weight);
+            filled.get(at).copied().unwrap_or(last)
+        };
+        let total = sums.rounded(n - 1);
+        self.wanted.weights(total, self.weighted).into_iter().map(find).collect()
+    }
+
+    /// The wanted values by group and column; empty where a group has no rows.
+    fn values(&self) -> impl Iterator<Item = Vec<f64>> + use<'_> {
+        let values =
+            |bins: &Bins| self.reached(bins).into_iter().map(|bin| bins.low[bin]).collect();
+        self.columns.iter().map(values)
+    }
+
+    /// Lower medians, n_groups x d; NaN of groups without rows.
+    pub fn medians(&self) -> Vec<f64> {
+        self.values().map(|values| values.first().copied().unwrap_or(f64::NAN)).collect()
+    }
+
+    /// By column the interquartile range of all rows by that of a normal distribution; NaN where it is 0 or leaves the
+    /// range of doubles.
+    pub fn spreads(&self) -> Vec<f64> {
+        let quartile = |beside: &[f64]| match self.weighted {
+            true => beside[0] / 2.0 + beside[1] / 2.0,
+            false => beside[1] - (beside[1] - beside[0]) * 0.5,
+        };
+        let spread = |values: Vec<f64>| {
+            let [first, third] = [&values[..2], &values[2..]].map(quartile);
+            let spread = third / IQR_OF_NORMAL - first / IQR_OF_NORMAL;
+            if spread > 0.0 && spread.is_finite() { spread } else { f64::NAN }
+        };
+        self.values().map(spread).collect()
+    }
+
+    /// Appends what is known.
+    pub fn write(&self, writer: &mut Writer) {
+        writer.u8(self.weighted.into());
+        writer.u8((!self.columns.is_empty()).into());
+        self.columns.iter().for_each(|bins| bins.write(writer));
+    }
+
+    /// Reads what [`Ranks::write`] wrote.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::error::Error::Value) if the bytes are no such search.
+    pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
+        self.weighted = reader.flag()?;
+        if reader.flag()? {
+            for _ in 0..self.n_groups * self.n_features {
+                let bins = Bins::read(reader)?;
+                if bins.width != 1 || bins.sums.is_none() {
+                    return Err(reader.broken());
+                }
+                self.columns.push(bins);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds rows of a part to the bins that are asked for; `leaves`: the leaf of each.
+pub(super) fn add_ranks(
+    ask: &RanksAsk,
+    table: &Table<'_>,
+    weights: Option<&[f64]>,
+    leaves: &[i64],
+    opened: &mut [GatheredBins],
+) {
+    let mut rows_of: BTreeMap<usize, Vec<u32>> =
+        ask.opens.iter().map(|open| (open.node, vec![])).collect();
+    for (row, &leaf) in leaves.iter().enumerate() {
+        if let Some(rows) = rows_of.get_mut(&ask.groups[leaf as usize]) {
+            memory::push(rows, row as u32, "the rows of a group");
+        }
+    }
+    let mut others = opened;
+    let runs: Vec<_> = ask
+        .opens
+        .chunk_by(Open::is_before)
+        .map(|run| {
+            let (bins, rest) = std::mem::take(&mut others).split_at_mut(run.len());
+            others = rest;
+            (run, bins)
+        })
+        .collect();
+    parallel::map(runs, |(run, bins)| {
+        let column = table.column(run[0].feature);
+        for &row in &rows_of[&run[0].node] {
+            let x = column.get(row as usize) + 0.0;
+            let Some(i) = opened_at(run, x) else { continue };
+            let weight = [weights.map_or(1.0, |w| w[row as usize])];
+            match &run[i].ends {
+                Some(ends) => bins[i].add(ends.partition_point(|&end| end < x), x, Some(&weight)),
+                None => bins[i].add_value(x, &weight),
+            }
+        }
+    });
+}
