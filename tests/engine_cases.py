@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 import treeclust_rs as tc
 
@@ -21,6 +22,27 @@ def example(n: int = 4000, d: int = 4, k: int = 5) -> tuple[np.ndarray, np.ndarr
 
 def model_of(centers: np.ndarray) -> Any:
     return tc.ExKMC(reference=centers, base_tree=None, max_leaves=15)
+
+
+def mixed_frame() -> pd.DataFrame:
+    """Return rows with a column of text, and missing cells in this and in a column of numbers."""
+    X, _ = example(600)
+    rng = np.random.default_rng(2)
+    plan = np.array(["basic", "free", "plus"], dtype=object)[rng.integers(3, size=len(X))]
+    plan[rng.random(len(X)) < 0.1] = None
+    X[rng.random(len(X)) < 0.1, 0] = np.nan
+    return pd.DataFrame(X, columns=NAMES).assign(plan=plan)
+
+
+def mixed_model() -> Any:
+    return tc.ExKMC(4, base_tree=None, max_leaves=8, scale="standard", random_state=0)
+
+
+def labels_of(X: np.ndarray) -> np.ndarray:
+    """Return labels near to clusters, some of them noise."""
+    labels = (X[:, 0] > 0).astype(int) + 2 * (X[:, 1] > 1)
+    labels[::50] = -1
+    return labels
 
 
 def same(found: Any, expected: Any) -> None:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import treeclust_rs as tc
-from engine_cases import NAMES, example, model_of, same
+from engine_cases import NAMES, example, labels_of, mixed_frame, mixed_model, model_of, same
 from treeclust_rs.parts import Fit, on_ray
 
 ray = pytest.importorskip("ray", reason="ray is not installed: pip install treeclust_rs[ray]")
@@ -116,6 +116,21 @@ def test_a_killed_worker_changes_nothing(tmp_path, monkeypatch):
     assert int(killed.read_text()) != os.getpid()
 
 
+def test_tables_with_text_and_missing_cells_give_the_tree_of_memory():
+    frame = mixed_frame()
+    found = tc.ray.fit(mixed_model(), blocks_of(frame))
+    same(found, mixed_model().fit(frame))
+
+
+def test_a_column_of_labels_is_explained():
+    X, _ = example()
+    frame = pd.DataFrame(X, columns=NAMES)
+    labels = labels_of(X)
+    for make in (tc.IMM, tc.ExKMC):
+        found = tc.ray.fit(make(), blocks_of(frame.assign(label=labels)), reference="label")
+        same(found, make(reference=labels).fit(frame))
+
+
 def test_errors_are_those_of_other_engines():
     X, centers = example(50)
     frame = pd.DataFrame(X, columns=NAMES)
@@ -123,10 +138,8 @@ def test_errors_are_those_of_other_engines():
         tc.ray.fit(model_of(centers), frame)
     with pytest.raises(ValueError, match="sample_weight='w' is not a column of the rows"):
         tc.ray.fit(model_of(centers), blocks_of(frame), sample_weight="w")
-    with pytest.raises(TypeError, match=r"^A fit in parts takes numbers alone; .* 'a'"):
-        tc.ray.fit(model_of(centers), blocks_of(frame.assign(a="x"), 3))
-    with pytest.raises(ValueError, match="missing"):
-        tc.ray.fit(model_of(centers), blocks_of(frame.assign(a=np.nan), 3))
+    with pytest.raises(ValueError, match="column .a. has .* inf"):
+        tc.ray.fit(model_of(centers), blocks_of(frame.assign(a=np.inf), 3))
     with pytest.raises(ValueError, match="no rows"):
         tc.ray.fit(model_of(centers), blocks_of(frame[:0], 3))
     with pytest.raises(ValueError, match="There are 3 feature_names for 4 features"):

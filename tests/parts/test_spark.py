@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import treeclust_rs as tc
-from engine_cases import NAMES, example, model_of, same
+from engine_cases import NAMES, example, labels_of, mixed_frame, mixed_model, model_of, same
 from treeclust_rs.parts import Fit, on_spark
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install treeclust_rs[spark]")
@@ -135,6 +135,21 @@ def test_rows_that_change_are_refused(spark):
     same(found, model_of(centers).fit(noisy.toPandas()))
 
 
+def test_tables_with_text_and_missing_cells_give_the_tree_of_memory(spark):
+    rows = partitions_of(spark, mixed_frame())
+    found = tc.spark.fit(mixed_model(), rows)
+    same(found, mixed_model().fit(rows.toPandas()))
+
+
+def test_a_column_of_labels_is_explained(spark):
+    X, _ = example()
+    rows = partitions_of(spark, pd.DataFrame(X, columns=NAMES).assign(label=labels_of(X)))
+    frame = rows.toPandas()
+    for make in (tc.IMM, tc.ExKMC):
+        found = tc.spark.fit(make(), rows, reference="label")
+        same(found, make(reference=frame["label"].to_numpy()).fit(frame[NAMES]))
+
+
 def test_errors_are_those_of_other_engines(spark):
     X, centers = example(50)
     frame = pd.DataFrame(X, columns=NAMES)
@@ -142,10 +157,8 @@ def test_errors_are_those_of_other_engines(spark):
         tc.spark.fit(model_of(centers), frame)
     with pytest.raises(ValueError, match="sample_weight='w' is not a column of the rows"):
         tc.spark.fit(model_of(centers), spark.createDataFrame(frame), sample_weight="w")
-    with pytest.raises(TypeError, match=r"^A fit in parts takes numbers alone; .* 'a'"):
-        tc.spark.fit(model_of(centers), spark.createDataFrame(frame.assign(a="x")))
-    with pytest.raises(ValueError, match="missing"):
-        tc.spark.fit(model_of(centers), spark.createDataFrame(frame.assign(a=np.nan)))
+    with pytest.raises(ValueError, match="column .a. has .* inf"):
+        tc.spark.fit(model_of(centers), spark.createDataFrame(frame.assign(a=np.inf)))
     with pytest.raises(ValueError, match="no rows"):
         tc.spark.fit(model_of(centers), spark.createDataFrame(frame).filter("a > 1000"))
     with pytest.raises(ValueError, match="no rows"):

@@ -679,16 +679,25 @@ impl Growth {
         if n_base > 0 {
             let center = (0..n_base).map(|_| Ok(reader.index()?.checked_sub(1)));
             let center = center.collect::<Result<Vec<_>>>()?;
+            if center.iter().flatten().any(|&center| center >= k) {
+                return Err(reader.broken());
+            }
             self.base = Some(BaseLeaves { center, mistakes: reader.numbers(n_base)? });
         }
         let n_nodes = reader.len(41)?;
+        if n_base > n_nodes {
+            return Err(reader.broken());
+        }
         for id in 0..n_nodes {
             let (depth, n) = (reader.index()?, reader.u64()?);
             let totals = reader.new_sums(k)?;
             let parent = reader.index()?.checked_sub(1);
             let left = Some(reader.index()?).filter(|&left| left > 0);
             let is_sound = |child: usize| child > id && child + 1 < n_nodes;
-            if parent.is_some_and(|parent| parent >= id) || !left.is_none_or(is_sound) {
+            let leaves_base = |left: usize| id < n_base && left + 1 == n_base;
+            if parent.is_some_and(|parent| parent >= id)
+                || !left.is_none_or(|left| is_sound(left) && !leaves_base(left))
+            {
                 return Err(reader.broken());
             }
             self.push(parent, depth, n, totals);
