@@ -549,6 +549,10 @@ def test_fits_of_mixed_tables_are_those_of_the_whole_table(suffix: str, folder: 
             [*FIT, "--criterion", "kmedians", "--reference", "c"],
             "--stream takes --reference with --criterion kmeans alone: leave one of them out.",
         ),
+        (
+            ["--method", "imm", "--criterion", "kmedians"],
+            "--criterion kmedians goes with --method exkmc --base-tree none: add these",
+        ),
         ([*FIT, "--numbers", "x"], "--stream does not go with --numbers, which looks at all"),
         ([*FIT, "--levels", "x"], "--stream does not go with --levels, which looks at all"),
     ],

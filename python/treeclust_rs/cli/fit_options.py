@@ -57,7 +57,13 @@ def _check_stream(arguments: argparse.Namespace) -> None:
     for option, value, without in (("--cuts", "interval", "cuts are thresholds"),):
         if value_of(arguments, option) == value:
             raise UserError(f"--stream does not go with {option} {value}: {without}.")
-    if arguments.reference is not None and value_of(arguments, "--criterion") == "kmedians":
+    medians = value_of(arguments, "--criterion") == "kmedians"
+    if medians and value_of(arguments, "--base-tree") != "none":
+        raise UserError(
+            "--stream with --criterion kmedians goes with --method exkmc --base-tree none: add "
+            "these, or leave --criterion out."
+        )
+    if medians and arguments.reference is not None:
         raise UserError(
             "--stream takes --reference with --criterion kmeans alone: leave one of them out."
         )

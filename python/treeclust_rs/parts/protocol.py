@@ -480,8 +480,8 @@ class Fit(Generic[Model]):
         has_times = any(is_time(kind) for kind, _ in columns)
         if cut_score_of(self._model) is not None and (has_times or not is_plain):
             raise ValueError(
-                "A fit in parts takes IMM's base where columns are complete numbers. Drop or fill "
-                f"the others, or grow the tree from one leaf: ExKMC(base_tree=None). {IN_MEMORY}."
+                "A fit in parts grows a base tree where columns are complete numbers. Drop or fill "
+                f"the others, or take ExKMC with base_tree=None: from one leaf. {IN_MEMORY}."
             )
         self._check_order_statistics(table)
         if self._centers is not None:
