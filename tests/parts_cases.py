@@ -6,6 +6,7 @@ from itertools import pairwise
 from operator import add
 
 import numpy as np
+import pytest
 
 import treeclust_rs as tc
 from treeclust_rs.parts import Answer, Question
@@ -95,6 +96,24 @@ def same(found, expected):
             return
         assert small.inertia_ == of_memory.inertia_
         np.testing.assert_array_equal(small.cluster_centers_, of_memory.cluster_centers_)
+
+
+def damaged(rng, data, read, n_cut, n_changed):
+    """Assert that cut bytes are refused by `read`, and yield what some changed ones are read as.
+
+    Changes may be refused; those that are not may be harmless.
+    """
+    for end in rng.integers(0, len(data), size=n_cut).tolist():
+        with pytest.raises(ValueError, match=r"^These bytes are not a"):
+            read(data[:end])
+    for place in rng.integers(0, len(data), size=n_changed).tolist():
+        changed = bytearray(data)
+        changed[place] ^= int(rng.integers(1, 256))
+        try:
+            found = read(bytes(changed))
+        except (ValueError, MemoryError):
+            continue
+        yield found
 
 
 def model_of(centers, **options):

@@ -322,11 +322,6 @@ impl ExactRows {
         }
     }
 
-    /// Whether rows have numbers.
-    pub fn has_columns(&self) -> bool {
-        self.width > 0
-    }
-
     /// Adds numbers, none of them NaN, to a group's sums of the first columns.
     #[inline]
     pub fn add(&mut self, group: usize, row: &[f64]) {

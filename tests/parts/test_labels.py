@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import treeclust_rs as tc
-from parts_cases import KINDS, answers, converse, parts_of, rows, same
+from parts_cases import KINDS, answers, converse, damaged, parts_of, rows, same
 from treeclust_rs.parts import Answer, Fit, Question, fit_batches
 
 pytestmark = [
@@ -158,16 +158,7 @@ def test_checkpoints_and_bytes_in_every_round():
             (Answer.from_bytes, whole),
             (lambda data: Fit.from_bytes(data, model_of(**options)), data),
         ):
-            for end in rng.integers(0, len(of), size=10).tolist():
-                with pytest.raises(ValueError, match=r"^These bytes are not a"):
-                    read(of[:end])
-            for place in rng.integers(0, len(of), size=20).tolist():
-                changed = bytearray(of)
-                changed[place] ^= int(rng.integers(1, 256))
-                try:
-                    read(bytes(changed))
-                except (ValueError, MemoryError):
-                    continue
+            list(damaged(rng, of, read, 10, 20))
         fit.tell(Answer.from_bytes(whole))
     assert n_rounds == fit.n_rounds > 8
     same(fit.result(), model_of(reference=labels, **options).fit(X))

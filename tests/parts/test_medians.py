@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import treeclust_rs as tc
-from parts_cases import BINS, KINDS, answers, converse, model_of, parts_of, rows, same
+from parts_cases import BINS, KINDS, answers, converse, damaged, model_of, parts_of, rows, same
 from treeclust_rs.cli import main
 from treeclust_rs.parts import Answer, Fit, Question, fit_batches
 
@@ -182,14 +182,8 @@ def test_answers_checkpoints_and_bytes(monkeypatch):
             (Answer.from_bytes, whole),
             (lambda data: Fit.from_bytes(data, new()), data),
         ):
-            for end in rng.integers(0, len(sound), size=5).tolist():
-                with pytest.raises(ValueError, match=r"^These bytes are not a"):
-                    read(sound[:end])
-            for place in rng.integers(0, len(sound), size=20).tolist():
-                changed = bytearray(sound)
-                changed[place] ^= int(rng.integers(1, 256))
+            for other in damaged(rng, sound, read, 5, 20):
                 try:
-                    other = read(bytes(changed))
                     if isinstance(other, Answer):
                         Fit.from_bytes(data, new()).tell(other)
                     elif isinstance(other, Fit):

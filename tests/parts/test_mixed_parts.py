@@ -1,7 +1,6 @@
 """Fits in parts of tables as people have them: gaps, levels, flags and times."""
 
 import datetime as dt
-import json
 from functools import partial, reduce
 from itertools import pairwise
 from operator import add
@@ -11,6 +10,7 @@ import polars as pl
 import pytest
 
 import treeclust_rs as tc
+from parts_cases import damaged, same
 from treeclust_rs.parts import Answer, Fit, Question, fit_batches
 from treeclust_rs.parts.protocol import Gathering
 
@@ -48,19 +48,6 @@ def converse(fit, parts, weights=None, rng=None, make=None):
             rng.shuffle(found)
         fit.tell(Answer.from_bytes(reduce(add, found).to_bytes()))
     return fit.result()
-
-
-def same(found, expected):
-    assert json.loads(found.to_json()) == json.loads(expected.to_json())
-    assert found.cost_path_.equals(expected.cost_path_)
-    np.testing.assert_array_equal(found.cluster_centers_, expected.cluster_centers_)
-    np.testing.assert_array_equal(found.scale_, expected.scale_)
-    for name in ("inertia_", "reference_inertia_", "cost_ratio_"):
-        assert getattr(found, name) == getattr(expected, name), name
-    if first := expected.n_leaves_ // 2:
-        small, of_memory = found.truncate(first), expected.truncate(first)
-        assert small.inertia_ == of_memory.inertia_
-        np.testing.assert_array_equal(small.cluster_centers_, of_memory.cluster_centers_)
 
 
 def in_memory(make, X, weight):
@@ -257,14 +244,8 @@ def test_bytes_that_are_cut_or_changed_are_refused_or_harmless():
             (Answer.from_bytes, answer.to_bytes()),
             (lambda data: Fit.from_bytes(data, make()), fit.to_bytes()),
         ):
-            for end in rng.integers(0, len(data), size=8).tolist():
-                with pytest.raises(ValueError, match=r"^These bytes are not a"):
-                    read(data[:end])
-            for place in rng.integers(0, len(data), size=40).tolist():
-                changed = bytearray(data)
-                changed[place] ^= int(rng.integers(1, 256))
+            for found in damaged(rng, data, read, 8, 40):
                 try:
-                    found = read(bytes(changed))
                     if isinstance(found, Question):
                         found.answer(frame, part_id=0)
                     elif isinstance(found, Answer):

@@ -116,24 +116,38 @@ def read_mixed(source: FrameSource, positions: Sequence[int], estimator_name: st
     cells_of, kinds = read_cells(source, positions, estimator_name)
     if not isinstance(cells_of, list):
         return MixedColumns(cells_of, None, None)
+    names = [source.names[position] for position in positions]
+    data, levels = coded_columns(cells_of, kinds, names, estimator_name)
+    any_levels = any(known is not None for known in levels)
+    return MixedColumns(
+        data, kinds if set(kinds) - {"number"} else None, levels if any_levels else None
+    )
+
+
+def coded_columns(
+    cells_of: Sequence[ColumnData | Texts],
+    kinds: Sequence[Kind],
+    names: Sequence[Any],
+    estimator_name: str,
+) -> tuple[list[ColumnData], tuple[LevelNames | None, ...]]:
+    """Return columns with texts as codes, and by column the levels that occur; None: numbers.
+
+    Flags have both of theirs. Raises ValueError for no rows and more than 255 levels.
+    """
     levels: list[LevelNames | None] = []
-    for position, kind, cells in zip(positions, kinds, cells_of, strict=True):
+    for name, kind, cells in zip(names, kinds, cells_of, strict=True):
         known = None
         if isinstance(cells, Texts):
-            is_flag = kind == "flag"
-            known = tuple(cells.texts) if is_flag else fitted_levels(cells, source.names[position])
+            known = tuple(cells.texts) if kind == "flag" else fitted_levels(cells, name)
         levels.append(known)
-    by_name = zip((source.names[position] for position in positions), levels, strict=True)
+    by_name = zip(names, levels, strict=True)
     check_numbers_of_levels({name: known for name, known in by_name if known is not None})
     data: list[ColumnData] = [
         cells.coded(known or ()) if isinstance(cells, Texts) else cells
         for cells, known in zip(cells_of, levels, strict=True)
     ]
     check_shape((count_rows(data), len(data)), estimator_name)
-    any_levels = any(known is not None for known in levels)
-    return MixedColumns(
-        data, kinds if set(kinds) - {"number"} else None, tuple(levels) if any_levels else None
-    )
+    return data, tuple(levels)
 
 
 def _block(

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from .. import _engine
 from .._data import LevelNames, Table, count_gaps
-from .._data.arrays import check_shape, check_width, number_array
+from .._data.arrays import check_width, number_array
 from .._data.frames import count_rows, frame_source
 from .._data.kinds import Kind, check_kind, has_levels, kind_words
-from .._data.levels import FLAG_LEVELS, Texts, check_numbers_of_levels, fitted_levels
-from .._data.mixed import read_cells
+from .._data.levels import FLAG_LEVELS, Texts, check_numbers_of_levels
+from .._data.mixed import coded_columns, read_cells
 from .._data.table import positions_in
-from .._engine import MISSING_LEVEL, ColumnData, LevelColumn
+from .._engine import MISSING_LEVEL, LevelColumn
 from .._util import FloatArray, listed, quoted_column
 
 
@@ -74,24 +74,14 @@ def read_first(
     if not isinstance(cells_of, list):
         table = Table(cells_of, len(cells_of), n_features, names)
         return _with_facts(table, kinds, [None] * n_features, threads)
-    levels: list[LevelNames | None] = []
-    declared: list[LevelNames | None] = []
-    for place, kind, cells in zip(places, kinds, cells_of, strict=True):
-        known = order = None
-        if isinstance(cells, Texts):
-            is_flag = kind == "flag"
-            known = FLAG_LEVELS if is_flag else fitted_levels(cells, source.names[place])
-            order = tuple(cells.texts) if cells.is_ordered else None
-        levels.append(known)
-        declared.append(order)
-    by_name = zip((source.names[place] for place in places), levels, strict=True)
-    check_numbers_of_levels({name: known for name, known in by_name if known is not None})
-    data: list[ColumnData] = [
-        cells.coded(known or ()) if isinstance(cells, Texts) else cells
-        for cells, known in zip(cells_of, levels, strict=True)
+    data, levels = coded_columns(
+        cells_of, kinds, [source.names[place] for place in places], estimator_name
+    )
+    declared = [
+        tuple(cells.texts) if isinstance(cells, Texts) and cells.is_ordered else None
+        for cells in cells_of
     ]
-    check_shape((count_rows(data), n_features), estimator_name)
-    table = Table(data, count_rows(data), n_features, names, kinds, tuple(levels))
+    table = Table(data, count_rows(data), n_features, names, kinds, levels)
     return _with_facts(table, kinds, declared, threads)
 
 

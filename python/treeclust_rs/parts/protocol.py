@@ -327,9 +327,8 @@ class Fit(Generic[Model]):
     Parameters
     ----------
     model : ExKMC or IMM
-        With ``cuts="threshold"``. `reference`: centers, as an array
-        (n_clusters x n_features) or a fitted estimator with ``cluster_centers_``; a row belongs to
-        the nearest. None: k-means (scikit-learn's, ten starts) of up to 100,000 rows, one of each
+        With ``cuts="threshold"``. `reference`: centers, as an array (n_clusters x n_features) or a
+        fitted estimator with ``cluster_centers_``; a row belongs to the nearest. None: k-means (scikit-learn's, ten starts) of up to 100,000 rows, one of each
         of as many runs of rows, finds them; of more rows than that they then move to the means of
         their clusters, up to three times. With ``criterion="kmedians"`` k-medians finds them, and
         they stay the medians of the rows drawn. Where columns hold text or booleans, centers have
@@ -365,9 +364,9 @@ class Fit(Generic[Model]):
     -----
     Rounds: about twice the depth of the tree, and ten; up to four of these are for quartiles
     (``scale="robust"``) and as many for medians. IMM's base takes two questions a level, of very
-    many rows three, and one more. An answer takes n_features x 256 x
-    n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
-    number of rows; fewer bins are taken where that would be more than 20 MB.
+    many rows three, and one more. An answer takes n_features x 256 x n_clusters sums of some 20
+    bytes for every node that is looked at in the round, whatever the number of rows; fewer bins
+    are taken where that would be more than 20 MB.
 
     There is no warning of columns that look like identifiers or have nearly all of the variance.
     """
@@ -471,14 +470,13 @@ class Fit(Generic[Model]):
             for (kind, levels), column in zip(columns, facts, strict=True)
         ]
         table = table_of(self._table, held)
-        is_plain = table.levels is None and table.gaps is None
-        if self._core.with_labels and not is_plain:
+        if self._core.with_labels and not table.is_plain:
             raise ValueError(
                 "A fit in parts takes labels as a reference where columns are complete numbers. "
                 f"Drop or fill the others, or give centers. {IN_MEMORY}."
             )
         has_times = any(is_time(kind) for kind, _ in columns)
-        if cut_score_of(self._model) is not None and (has_times or not is_plain):
+        if cut_score_of(self._model) is not None and (has_times or not table.is_plain):
             raise ValueError(
                 "A fit in parts grows a base tree where columns are complete numbers. Drop or fill "
                 f"the others, or take ExKMC with base_tree=None: from one leaf. {IN_MEMORY}."
@@ -491,7 +489,7 @@ class Fit(Generic[Model]):
 
     def _check_order_statistics(self, table: Table) -> None:
         """Raise ValueError if medians or quartiles are wanted of columns that have none."""
-        if table.levels is None and table.gaps is None:
+        if table.is_plain:
             return
         for name, value in (("criterion", "kmedians"), ("scale", "robust")):
             wanted = getattr(self._model, name)

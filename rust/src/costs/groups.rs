@@ -186,10 +186,9 @@ pub(super) fn moments_with_gaps(
     let columns = table.select(&features).scan_columns(
         |i| {
             let points = (0..n_groups).map(|group| point(group, features[i]));
-            let width = if is_levels(features[i]) { 0 } else { 2 };
             ObservedSums {
                 points: points.collect(),
-                moments: ExactRows::new(n_groups, width),
+                moments: (!is_levels(features[i])).then(|| ExactRows::new(n_groups, 2)),
                 counts: vec![0; n_groups],
                 weights: weights.map(|weights| (weights, ExactRows::new(n_groups, 1))),
             }
@@ -207,7 +206,7 @@ pub(super) fn moments_with_gaps(
 struct ObservedSums<'a> {
     points: Vec<f64>,
     /// Weighted sum of the differences to the points, in units, and of their squares; none for levels.
-    moments: ExactRows,
+    moments: Option<ExactRows>,
     /// Observed cells, of rows without weights.
     counts: Vec<u32>,
     /// The weights of all rows, and their sums.
@@ -218,23 +217,20 @@ impl ObservedSums<'_> {
     /// Adds cells from the row `start` on, of rows in `groups`. Without a branch: nobody can guess where the gaps are.
     fn add(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
         let ObservedSums { points, moments, counts, weights } = self;
+        let is_unit = scale == 1.0; // saves a division
         let apart = |i: usize| {
             let x = cells[i];
-            if x.is_nan() { 0.0 } else { x - points[groups[i] as usize] }
+            let apart = if x.is_nan() { 0.0 } else { x - points[groups[i] as usize] };
+            if is_unit { apart } else { apart / scale }
         };
         match weights {
             None => {
                 for (x, &group) in cells.iter().zip(groups) {
                     counts[group as usize] += u32::from(!x.is_nan());
                 }
-                if scale == 1.0 {
+                if let Some(moments) = moments {
                     moments.add_pairs(groups, |i| {
                         let difference = apart(i);
-                        [difference, difference * difference]
-                    });
-                } else {
-                    moments.add_pairs(groups, |i| {
-                        let difference = apart(i) / scale;
                         [difference, difference * difference]
                     });
                 }
@@ -243,27 +239,29 @@ impl ObservedSums<'_> {
                 let weights = &weights[start..start + cells.len()];
                 let weight = |i: usize| if cells[i].is_nan() { 0.0 } else { weights[i] };
                 sums.add_pairs(groups, |i| [weight(i), 0.0]);
-                moments.add_pairs(groups, |i| {
-                    let difference = apart(i) / scale;
-                    let weighted = weight(i) * difference;
-                    [weighted, weighted * difference]
-                });
+                if let Some(moments) = moments {
+                    moments.add_pairs(groups, |i| {
+                        let difference = apart(i);
+                        let weighted = weight(i) * difference;
+                        [weighted, weighted * difference]
+                    });
+                }
             }
         }
     }
 
     /// The moments of every group; of levels without sums.
     fn finish(self) -> Vec<Moments> {
-        let (n_groups, has_sums) = (self.points.len(), self.moments.has_columns());
-        let moments = self.moments.finish();
+        let n_groups = self.points.len();
+        let moments = self.moments.map(ExactRows::finish);
         let weights = match self.weights {
             None => self.counts.into_iter().map(f64::from).collect(),
             Some((_, sums)) => sums.finish().all_rounded(),
         };
         let of_group = |group: usize| {
-            let place = 2 * group;
-            let [sum, squares] =
-                if has_sums { [0, 1].map(|i| moments.rounded(place + i)) } else { [0.0; 2] };
+            let [sum, squares] = moments
+                .as_ref()
+                .map_or([0.0; 2], |moments| [0, 1].map(|i| moments.rounded(2 * group + i)));
             Moments { weight: weights[group], sum, squares }
         };
         (0..n_groups).map(of_group).collect()

@@ -36,6 +36,7 @@ mod search;
 mod segments;
 mod sparse_kmeans;
 mod sparse_kmedians;
+mod sparse_points;
 mod start;
 mod state;
 mod sweep;

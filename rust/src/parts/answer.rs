@@ -598,9 +598,11 @@ impl Answer {
                     };
                     fills.len() == ask.fills.len()
                         && ask.fills.iter().zip(fills).all(is_filled)
-                        && are_opened(&ask.opens, opened, k)
+                        && are_opened(&ask.opens, opened, |_| k)
                 }
-                (Ask::Ranks(ask), Body::Ranks { opened, .. }) => are_opened(&ask.opens, opened, 1),
+                (Ask::Ranks(ask), Body::Ranks { opened, .. }) => {
+                    are_opened(&ask.opens, opened, |_| 1)
+                }
                 (Ask::Leaves(ask), Body::Leaves(leaves)) => {
                     leaves.count.len() == ask.nodes.len()
                         && leaves.labels.len() == ask.geometry.k()
@@ -619,13 +621,13 @@ impl Answer {
     }
 }
 
-/// Whether bins are those of opened ranges, with so many sums each.
-fn are_opened(opens: &[Open], opened: &[Bins], width: usize) -> bool {
+/// Whether bins are those of opened ranges, each with `width` sums.
+pub(super) fn are_opened(opens: &[Open], opened: &[Bins], width: impl Fn(&Open) -> usize) -> bool {
     let is_it = |(open, bins): (&Open, &Bins)| {
         let n = open.ends.as_ref().map(|ends| ends.len() + 1);
         bins.of_values == n.is_none()
             && n.is_none_or(|n| n == bins.count.len())
-            && bins.width == width
+            && bins.width == width(open)
             && bins.sums.is_some()
     };
     opened.len() == opens.len() && opens.iter().zip(opened).all(is_it)

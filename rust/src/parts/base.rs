@@ -13,6 +13,7 @@ use std::borrow::Cow;
 
 use super::answer::Bins;
 use super::base_ask::{BaseSums, BaseTotals, CenterEnds};
+use super::bins::{check_counts, own_groups};
 use super::bytes::{Reader, Writer};
 use super::opening::open_ranges;
 use super::question::Open;
@@ -20,7 +21,7 @@ use super::routing::TestNode;
 use crate::criterion::centers::{CenterColumns, ColumnEnds, Coordinate, Snap};
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::mistakes::{Mistakes, MistakesNode};
-use crate::criterion::{Criterion, Cut, CutForm, Gap, OwnGroups};
+use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, Gap, OwnGroups};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 use crate::grow::{WIDTH_TIE, narrow, test_of};
@@ -169,10 +170,7 @@ impl BaseGrowth {
     /// # Errors
     /// [`Error::Value`] if a bin holds 2^32 rows or more.
     pub fn tell(&mut self, asked: &BaseWanted, sums: BaseSums) -> Result<()> {
-        let bins = sums.fills.iter().flatten().chain(&sums.opened);
-        if bins.flat_map(|bins| &bins.count).any(|&count| count > u64::from(u32::MAX)) {
-            return Err(Error::Value("A bin would hold more than 4294967295 rows.".into()));
-        }
+        check_counts(sums.fills.iter().flatten().chain(&sums.opened))?;
         if let Some(ends) = sums.centers {
             let total = sums.fills.first().and_then(|columns| columns[0].sums.as_ref());
             let total = total.map_or(0.0, |sums| {
@@ -290,7 +288,9 @@ impl BaseGrowth {
         let node = MistakesNode { totals: (0..n).map(total).collect(), alive: vec![true; n] };
         let scale = criterion.scale(&node);
         let found = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
-            let groups = own_groups(bins, n);
+            // Mistakes read the sums of the bins themselves, too.
+            let sums = bins.sums.as_ref().map_or(vec![], ExactSums::all_rounded);
+            let groups = OwnGroups { sums, ..own_groups(bins, n, ColumnForm::default()) };
             let mut inside = vec![0.0; bins.count.len()];
             let edge = criterion.bounds(&node, groups.view(feature), &mut inside);
             (groups, edge, inside)
@@ -565,25 +565,6 @@ fn even_ends(low: f64, high: f64, n: usize) -> Vec<f64> {
     ends.sort_unstable_by(f64::total_cmp);
     ends.dedup();
     ends
-}
-
-/// The bins as the criterion reads them.
-fn own_groups(bins: &Bins, width: usize) -> OwnGroups {
-    let n = bins.count.len();
-    let none = ExactSums::new(width);
-    let exact = bins.sums.as_ref().map(|sums| {
-        let mut sums = ExactSums::gather(&[(&none, 0..width), (sums, 0..n * width)]);
-        sums.accumulate(width);
-        sums
-    });
-    OwnGroups {
-        count: bins.count.iter().map(|&count| count as u32).collect(),
-        sums: bins.sums.as_ref().map_or(vec![], ExactSums::all_rounded),
-        low: bins.low.clone(),
-        high: bins.high.clone(),
-        form: Default::default(),
-        exact,
-    }
 }
 
 /// Where centers and rows lie along the columns, by what parts have answered.

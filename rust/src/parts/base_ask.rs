@@ -3,8 +3,8 @@
 //! A row is *with its center* at a node if its label's center is alive there; else a cut above has separated the two.
 //! Nodes are filled with the weights of the rows that are with their center, by label: of each row one number.
 
-use super::answer::{Bins, merge_all, read_all, write_all};
-use super::bins::GatheredBins;
+use super::answer::{Bins, are_opened, merge_all, read_all, write_all};
+use super::bins::{GatheredBins, with_runs};
 use super::bytes::{Reader, Writer};
 use super::gathering::{cells_of, opened_at};
 use super::question::{Geometry, Open, read_geometry, read_opens, write_geometry, write_opens};
@@ -113,21 +113,13 @@ impl BaseAsk {
             };
             columns.len() == d && columns.iter().zip(&self.ends).all(is_whole)
         };
-        let is_opened = |(open, bins): (&Open, &Bins)| {
-            let n = open.ends.as_ref().map(|ends| ends.len() + 1);
-            bins.of_values == n.is_none()
-                && n.is_none_or(|n| n == bins.count.len())
-                && bins.width == self.width(open.node)
-                && bins.sums.is_some()
-        };
         let is_gap = |(gap, bins): (&Open, &Bins)| {
             let n = gap.ends.as_ref().map_or(0, Vec::len) + 1;
             !bins.of_values && bins.count.len() == n && bins.sums.is_none()
         };
         sums.fills.len() == self.fills.len()
             && self.fills.iter().zip(&sums.fills).all(is_filled)
-            && sums.opened.len() == self.opens.len()
-            && self.opens.iter().zip(&sums.opened).all(is_opened)
+            && are_opened(&self.opens, &sums.opened, |open| self.width(open.node))
             && sums.gaps.len() == self.gaps.len()
             && self.gaps.iter().zip(&sums.gaps).all(is_gap)
             && sums.centers.is_some() == self.centers.is_some()
@@ -317,10 +309,7 @@ impl GatheredBase {
             let column = |ends: &Vec<f64>| GatheredBins::new(ends.len(), true, false, width);
             ask.ends.iter().map(column).collect()
         };
-        let open = |open: &Open| {
-            let n = open.ends.as_ref().map(|ends| ends.len() + 1);
-            GatheredBins::new(n.unwrap_or(0), true, n.is_none(), ask.width(open.node))
-        };
+        let open = |open: &Open| GatheredBins::of_open(open, ask.width(open.node));
         let gap = |gap: &Open| {
             let n = gap.ends.as_ref().map_or(0, Vec::len) + 1;
             GatheredBins::new(n, false, false, 0)
@@ -514,17 +503,4 @@ impl GatheredBase {
             }),
         }
     }
-}
-
-/// Runs of ranges of one column of a node, with the bins of each range.
-fn with_runs<'a>(
-    opens: &'a [Open],
-    mut bins: &'a mut [GatheredBins],
-) -> Vec<(&'a [Open], &'a mut [GatheredBins])> {
-    let run = |run: &'a [Open]| {
-        let (of_run, rest) = std::mem::take(&mut bins).split_at_mut(run.len());
-        bins = rest;
-        (run, of_run)
-    };
-    opens.chunk_by(Open::is_before).map(run).collect()
 }

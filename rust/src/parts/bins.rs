@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::answer::Bins;
 use super::question::Open;
 use crate::criterion::{ColumnForm, OwnGroups};
+use crate::error::{Error, Result};
 use crate::exact::{ExactRows, ExactSums};
 
 /// [`Bins`] on their way.
@@ -84,6 +85,31 @@ impl GatheredBins {
         }
         bins.sums = Some(ExactSums::gather(&pieces));
         bins
+    }
+}
+
+/// Runs of ranges of one column of a node, with the bins of each range.
+pub(super) fn with_runs<'a>(
+    opens: &'a [Open],
+    mut bins: &'a mut [GatheredBins],
+) -> Vec<(&'a [Open], &'a mut [GatheredBins])> {
+    let run = |run: &'a [Open]| {
+        let (of_run, rest) = std::mem::take(&mut bins).split_at_mut(run.len());
+        bins = rest;
+        (run, of_run)
+    };
+    opens.chunk_by(Open::is_before).map(run).collect()
+}
+
+/// Checks that bins can be counted by the criterion.
+///
+/// # Errors
+/// [`Error::Value`] if one holds 2^32 rows or more.
+pub(super) fn check_counts<'a>(bins: impl IntoIterator<Item = &'a Bins>) -> Result<()> {
+    let mut counts = bins.into_iter().flat_map(|bins| &bins.count);
+    match counts.any(|&count| count > u64::from(u32::MAX)) {
+        true => Err(Error::Value("A bin would hold more than 4294967295 rows.".into())),
+        false => Ok(()),
     }
 }
 

@@ -12,7 +12,7 @@ use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::LabelMeans;
-use super::quantiles::{Ranks, Wanted as Order};
+use super::quantiles::{Order, Ranks};
 use super::question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
 };

@@ -7,7 +7,7 @@ use ndarray::ArrayView1;
 
 use super::answer::{Answer, Body, LeafSums, PartRows, SampledRow, gap_width, other_rows};
 use super::base_ask::{BaseAsk, GatheredBase};
-use super::bins::GatheredBins;
+use super::bins::{GatheredBins, with_runs};
 use super::classes::{BatchLabels, Classes, LabelRule};
 use super::columns::{FoundColumn, PartColumn};
 use super::label_means::GatheredMeans;
@@ -546,9 +546,8 @@ impl GrowPart<'_, '_> {
         let asked: Vec<usize> = added.iter().copied().chain(counted).collect();
         let mut place = vec![None; ask.nodes.len()];
         asked.iter().enumerate().for_each(|(i, &node)| place[node] = Some(i));
-        let runs: Vec<&[Open]> = ask.opens.chunk_by(Open::is_before).collect();
         let mut runs_of = vec![vec![]; ask.nodes.len()];
-        runs.iter().for_each(|run| runs_of[run[0].node].push(*run));
+        ask.opens.chunk_by(Open::is_before).for_each(|run| runs_of[run[0].node].push(run));
         // Of a node that is not filled, rows that lie in an opened range suffice.
         ask.fills.iter().for_each(|&(node, _)| runs_of[node] = vec![]);
         let is_asked = |row: usize, leaf: i64| {
@@ -619,16 +618,7 @@ impl GrowPart<'_, '_> {
                 bins.add(bin, x, regret(row));
             }
         });
-        let mut others = opened;
-        let columns: Vec<_> = runs
-            .into_iter()
-            .map(|run| {
-                let (bins, rest) = std::mem::take(&mut others).split_at_mut(run.len());
-                others = rest;
-                (run, bins)
-            })
-            .collect();
-        parallel::map(columns, |(run, bins)| {
+        parallel::map(with_runs(&ask.opens, opened), |(run, bins)| {
             let (node, feature) = (run[0].node, run[0].feature);
             for row in range(node) {
                 let x = cells[feature][row];

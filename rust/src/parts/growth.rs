@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::base::GrownBase;
-use super::bins::{ends_of, own_groups};
+use super::bins::{check_counts, ends_of, own_groups};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::opening::open_ranges;
@@ -22,7 +22,7 @@ use super::routing::{TestNode, read_test, tree_of, write_test};
 use crate::criterion::label_cost::{LabelCost, best_label};
 use crate::criterion::sums::AdditiveNode;
 use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, OwnGroups};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::exact::ExactSums;
 use crate::grow::{LEAF_TIE, Limits, test_of, with_all_sides};
 use crate::parallel;
@@ -260,10 +260,7 @@ impl Growth {
     /// # Errors
     /// [`Error::Value`] if a bin holds 2^32 rows or more.
     pub fn tell(&mut self, asked: &Wanted, fills: Vec<Vec<Bins>>, opened: Vec<Bins>) -> Result<()> {
-        let counts = fills.iter().flatten().chain(&opened).flat_map(|bins| &bins.count);
-        if counts.into_iter().any(|&count| count > u64::from(u32::MAX)) {
-            return Err(Error::Value("A bin would hold more than 4294967295 rows.".into()));
-        }
+        check_counts(fills.iter().flatten().chain(&opened))?;
         if self.nodes.is_empty() {
             let Some(columns) = fills.into_iter().next() else { return Ok(()) };
             let n = columns[0].count.iter().sum();

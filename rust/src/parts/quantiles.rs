@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::answer::Bins;
-use super::bins::GatheredBins;
+use super::bins::{GatheredBins, with_runs};
 use super::bytes::{Reader, Writer};
 use super::gathering::opened_at;
 use super::opening::opened_by_rows;
@@ -23,21 +23,22 @@ const IQR_OF_NORMAL: f64 = 1.348_979_500_392_163_4;
 const SAME_WEIGHT: f64 = 1e-10;
 /// Half of the weight is reached this close to it, relative to all, as in `_reference/kmedians.py`.
 const MARGIN: f64 = 1e-12;
+
 /// Which values are wanted of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum Order {
     /// The values on either side of each quarter.
     Quartiles,
     /// The lower median.
     Median,
 }
 
-impl Wanted {
+impl Order {
     /// The weights at which the wanted values are reached, from the least value on, of rows that weigh `total`.
     fn weights(self, total: f64, weighted: bool) -> Vec<f64> {
         match self {
-            Wanted::Median => vec![total * (0.5 - MARGIN)],
-            Wanted::Quartiles => {
+            Order::Median => vec![total * (0.5 - MARGIN)],
+            Order::Quartiles => {
                 let around = |share: f64| {
                     let (quarter, slack) = (share * total, SAME_WEIGHT * total);
                     match weighted {
@@ -53,7 +54,7 @@ impl Wanted {
 
 /// A search for order statistics of all columns of some groups of rows.
 pub(crate) struct Ranks {
-    wanted: Wanted,
+    order: Order,
     n_groups: usize,
     n_features: usize,
     /// Ranges with at most so many rows are opened to values.
@@ -65,8 +66,8 @@ pub(crate) struct Ranks {
 }
 
 impl Ranks {
-    pub fn new(wanted: Wanted, n_groups: usize, n_features: usize, most_values: u64) -> Self {
-        Ranks { wanted, n_groups, n_features, most_values, weighted: false, columns: vec![] }
+    pub fn new(order: Order, n_groups: usize, n_features: usize, most_values: u64) -> Self {
+        Ranks { order, n_groups, n_features, most_values, weighted: false, columns: vec![] }
     }
 
     /// The ranges that are asked for next, by group, column and cell; none if the values are known. `ends`: of the
@@ -122,7 +123,7 @@ impl Ranks {
             filled.get(at).copied().unwrap_or(last)
         };
         let total = sums.rounded(n - 1);
-        self.wanted.weights(total, self.weighted).into_iter().map(find).collect()
+        self.order.weights(total, self.weighted).into_iter().map(find).collect()
     }
 
     /// The wanted values by group and column; empty where a group has no rows.
@@ -193,17 +194,7 @@ pub(super) fn add_ranks(
             memory::push(rows, row as u32, "the rows of a group");
         }
     }
-    let mut others = opened;
-    let runs: Vec<_> = ask
-        .opens
-        .chunk_by(Open::is_before)
-        .map(|run| {
-            let (bins, rest) = std::mem::take(&mut others).split_at_mut(run.len());
-            others = rest;
-            (run, bins)
-        })
-        .collect();
-    parallel::map(runs, |(run, bins)| {
+    parallel::map(with_runs(&ask.opens, opened), |(run, bins)| {
         let column = table.column(run[0].feature);
         for &row in &rows_of[&run[0].node] {
             let x = column.get(row as usize) + 0.0;
