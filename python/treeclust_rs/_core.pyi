@@ -427,6 +427,7 @@ class PartsFit:
         manhattan: bool,
         with_labels: bool,
         cut_score: str | None,
+        interval: bool,
         max_leaves: int,
         max_depth: int | None,
         min_samples_leaf: int,
@@ -491,6 +492,10 @@ class PartsTree(_FittedNodes):
     def below(self) -> _Floats: ...
     @property
     def above(self) -> _Floats: ...
+    @property
+    def below_lower(self) -> _Floats: ...
+    @property
+    def above_lower(self) -> _Floats: ...
     @property
     def n_node_samples(self) -> _Ints: ...
     @property

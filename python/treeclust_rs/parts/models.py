@@ -52,13 +52,8 @@ def centers_of(model: Any) -> FloatArray | None:
     model._validate_params()
     is_imm = isinstance(model, IMM)
     without_base = 'criterion="kmeans"' if is_imm else 'criterion="kmeans" or base_tree=None'
-    problems = [
-        (model.criterion != "kmeans" and cut_score_of(model) is not None, without_base),
-        (getattr(model, "cuts", "threshold") != "threshold", 'cuts="threshold"'),
-    ]
-    wanted = [words for is_wrong, words in problems if is_wrong]
-    if wanted:
-        raise ValueError(f"A fit in parts takes {name} with {', '.join(wanted)}. {IN_MEMORY}.")
+    if model.criterion != "kmeans" and cut_score_of(model) is not None:
+        raise ValueError(f"A fit in parts takes {name} with {without_base}. {IN_MEMORY}.")
     reference = model.reference
     if reference is None:
         return None

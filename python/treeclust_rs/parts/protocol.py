@@ -415,6 +415,7 @@ class Fit(Generic[Model]):
             manhattan=model.criterion == "kmedians",
             with_labels=labels,
             cut_score=cut_score_of(model),
+            interval=getattr(model, "cuts", "threshold") == "interval",
             max_leaves=0 if most is None else _NO_LIMIT if most == math.inf else int(most),
             max_depth=limits.max_depth,
             min_samples_leaf=limits.min_samples_leaf,
@@ -684,7 +685,6 @@ class Fit(Generic[Model]):
         if found is None:
             raise ValueError("The fit is not over: tell it the answer to question() first.")
         model, k = self._model, len(found.centers)
-        n_nodes = len(found.kind)
         grown = GrownTree(
             tests_of(found),
             None,
@@ -699,11 +699,11 @@ class Fit(Generic[Model]):
             found.mistakes,
             int((found.base_cluster >= 0).sum()),
         )
-        none = np.full(n_nodes, np.nan)
         classes = self._core.classes or list(range(k))
         if self._core.classes is not None:
             warn_of_misfit(found.misfit, stacklevel=2)
-        tree = grown.build(classes, self._table, beside=(found.below, found.above, none, none))
+        beside = found.below, found.above, found.below_lower, found.above_lower
+        tree = grown.build(classes, self._table, beside=beside)
         path = grown.cost_path(found.minimum)
         warn_of_lost(
             k,

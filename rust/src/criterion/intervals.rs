@@ -225,10 +225,15 @@ impl<'c, 'a> Intervals<'c, 'a> {
                 let mut sums =
                     memory::reserved(filled.len() + 1, "the costs of a column's intervals");
                 sums.push(0.0);
-                let mut sum = 0.0;
+                // A sum and what rounding has left of it.
+                let (mut sum, mut rest) = (0.0, 0.0);
                 for &group in &filled {
-                    sum += groups.row(group, criterion.rows().width())[l].min(cap);
-                    sums.push(sum);
+                    let next = groups.row(group, criterion.rows().width())[l].min(cap);
+                    let before = sum;
+                    sum += next;
+                    let added = sum - before;
+                    rest += (before - (sum - added)) + (next - added);
+                    sums.push(if rest.is_finite() { sum + rest } else { sum });
                 }
                 sums
             })
@@ -467,9 +472,10 @@ impl<'c, 'a> Intervals<'c, 'a> {
 
     /// As [`Criterion::bounds`], raising bounds that are too low. The pair of groups (p, q) stands for all intervals
     /// with one end inside or beside p and the other inside or beside q: they cost at least what lies strictly between
-    /// and strictly outside.
+    /// and strictly outside. Where exact sums are known, no bound is below an exact score.
     fn bounds(&self, inside: &mut [f64]) -> f64 {
         let n = self.n();
+        let slack = if self.groups.exact.is_some() { self.slack() } else { 0.0 };
         let mut least = vec![f64::INFINITY; n];
         for (l, j) in self.pairs() {
             let (pl, pj) = (&self.prefix[l], &self.prefix[j]);
@@ -500,7 +506,7 @@ impl<'c, 'a> Intervals<'c, 'a> {
                 least[p] = least[p].min(outside + missing);
             }
             if self.groups.low[group] < self.groups.high[group] && n_rows >= 2 * m {
-                inside[group] = inside[group].max(self.node.cost - least[p]);
+                inside[group] = inside[group].max(self.node.cost - least[p] + slack);
             }
         }
         self.best()

@@ -290,7 +290,7 @@ impl BaseGrowth {
         let found = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
             // Mistakes read the sums of the bins themselves, too.
             let sums = bins.sums.as_ref().map_or(vec![], ExactSums::all_rounded);
-            let groups = OwnGroups { sums, ..own_groups(bins, n, ColumnForm::default()) };
+            let groups = OwnGroups { sums, ..own_groups(bins, n, ColumnForm::default(), false) };
             let mut inside = vec![0.0; bins.count.len()];
             let edge = criterion.bounds(&node, groups.view(feature), &mut inside);
             (groups, edge, inside)

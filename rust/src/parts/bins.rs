@@ -132,12 +132,13 @@ pub(super) fn ends_of(bins: &Bins, bin: usize, form: ColumnForm) -> (f64, f64) {
     }
 }
 
-/// The bins as the criterion reads them.
-pub(super) fn own_groups(bins: &Bins, k: usize, form: ColumnForm) -> OwnGroups {
+/// The bins as the criterion reads them. `reads_each`: those of numbers too by the sums of each.
+pub(super) fn own_groups(bins: &Bins, k: usize, form: ColumnForm, reads_each: bool) -> OwnGroups {
     let n = bins.count.len();
     let none = ExactSums::new(k);
     // Of values the sums up to each bin are read; of levels and missing cells those of the bins.
     let n_unread = match form {
+        _ if reads_each => 0,
         ColumnForm { is_levels: true, .. } => 0,
         ColumnForm { has_missing: true, .. } => n.saturating_sub(1),
         _ => n,

@@ -12,6 +12,7 @@ use super::label_means::LabelMeans;
 use super::question::{read_geometry, read_metric, write_geometry, write_metric};
 use crate::costs::Units;
 use crate::criterion::cut_score::CutScore;
+use crate::criterion::label_cost::CutKind;
 use crate::error::{Error, Result};
 use crate::grow::Limits;
 
@@ -209,7 +210,7 @@ impl PartsFit {
 }
 
 pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
-    let PartsSettings { n_features, names, reference, metric, scale, base, limits, bins } =
+    let PartsSettings { n_features, names, reference, metric, scale, base, cuts, limits, bins } =
         settings;
     writer.len(*n_features);
     writer.bytes(names);
@@ -239,6 +240,7 @@ pub(super) fn write_settings(writer: &mut Writer, settings: &PartsSettings) {
         Some(CutScore::Mistakes) => 1,
         Some(CutScore::Emn) => 2,
     });
+    writer.u8((*cuts == CutKind::Interval).into());
     writer.u64(limits.max_leaves as u64);
     writer.u64(limits.max_depth.map_or(0, |most| most as u64 + 1));
     writer.u64(limits.min_samples_leaf as u64);
@@ -270,6 +272,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
         2 => Some(CutScore::Emn),
         _ => return Err(reader.broken()),
     };
+    let cuts = if reader.flag()? { CutKind::Interval } else { CutKind::Threshold };
     let limits = Limits {
         max_leaves: reader.u64()? as usize,
         max_depth: (reader.u64()? as usize).checked_sub(1),
@@ -284,7 +287,7 @@ fn read_settings(reader: &mut Reader<'_>) -> Result<PartsSettings> {
     if !is_sound {
         return Err(reader.broken());
     }
-    Ok(PartsSettings { n_features, names, reference, metric, scale, base, limits, bins })
+    Ok(PartsSettings { n_features, names, reference, metric, scale, base, cuts, limits, bins })
 }
 
 /// Whether numbers are whole rows of so many.

@@ -21,6 +21,7 @@ use super::routing::TestNode;
 use crate::binner::bin_ends;
 use crate::costs::{Metric, Units};
 use crate::criterion::cut_score::CutScore;
+use crate::criterion::label_cost::CutKind;
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 use crate::grow::Limits;
@@ -83,6 +84,8 @@ pub struct PartsSettings {
     pub scale: ScaleRule,
     /// What the cuts of IMM's base are worth; none: growth starts from one leaf.
     pub base: Option<CutScore>,
+    /// The form of the cuts after the base.
+    pub cuts: CutKind,
     /// Limits of growth; `max_leaves` 0: one for each cluster.
     pub limits: Limits,
     /// Most bins of a column, and most rows that are opened to values: they change the rounds, never the tree. None: the
@@ -662,7 +665,8 @@ impl PartsFit {
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        Growth::new(&self.columns, k, limits, self.settings.most_values())
+        let PartsSettings { cuts, .. } = self.settings;
+        Growth::new(&self.columns, k, limits, cuts, self.settings.most_values())
     }
 }
 

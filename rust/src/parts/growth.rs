@@ -8,27 +8,24 @@
 //! continuation could still split: a leaf of which nothing is known saves at most what it costs. Growth is then replayed
 //! on what is known (`Growth::replay`), so that which leaf is split, and its number, is as in memory.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::base::GrownBase;
-use super::bins::{check_counts, ends_of, own_groups};
+use super::bins::check_counts;
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
+use super::cuts::{ColumnBound, Cuts, PartCut};
 use super::opening::open_ranges;
 use super::question::Open;
-use super::routing::{TestNode, read_test, tree_of, write_test};
-use crate::criterion::label_cost::{LabelCost, best_label};
+use super::routing::{TestNode, tree_of};
+use crate::criterion::label_cost::{CutKind, best_label};
 use crate::criterion::sums::AdditiveNode;
-use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, OwnGroups};
 use crate::error::Result;
 use crate::exact::ExactSums;
-use crate::grow::{LEAF_TIE, Limits, test_of, with_all_sides};
+use crate::grow::{LEAF_TIE, Limits};
 use crate::parallel;
 use crate::partition::others_go_left;
-use crate::search::choose_cut;
-use crate::tree::Test;
 
 const KIND: u8 = b'b';
 
@@ -86,36 +83,11 @@ enum State {
     Closed,
 }
 
-#[derive(Clone, Copy)]
-struct ColumnBound {
-    /// The best score of the cuts between bins.
-    edge: f64,
-    /// No cut of the column scores more.
-    upper: f64,
-}
-
-/// The best cut of a node.
-#[derive(Clone)]
-pub(crate) struct PartCut {
-    pub test: Test,
-    /// The side of missing cells.
-    missing_left: bool,
-    /// The largest cell left of the cut and the least right of it.
-    pub beside: [f64; 2],
-    pub score: f64,
-    left: ExactSums,
-    n_left: u64,
-}
-
 /// A growing tree.
 pub(crate) struct Growth {
     pub nodes: Vec<PartNode>,
     limits: Limits,
-    criterion: LabelCost<'static>,
-    /// By column what its bins hold.
-    forms: Vec<ColumnForm>,
-    /// By column its number of levels; 0 for numbers.
-    n_levels: Vec<usize>,
+    cuts: Cuts,
     k: usize,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
@@ -153,12 +125,15 @@ pub(crate) enum Step {
 
 impl Growth {
     /// A tree of one leaf, nothing known of it.
-    pub fn new(columns: &[PartColumn], k: usize, limits: Limits, most_values: u64) -> Result<Self> {
-        let criterion = LabelCost::new(&[], 0, k, limits.min_samples_leaf)?;
-        let forms = columns.iter().map(PartColumn::form).collect();
-        let n_levels = columns.iter().map(|column| column.n_levels().unwrap_or(0)).collect();
-        let (nodes, base) = (vec![], None);
-        Ok(Growth { nodes, limits, criterion, forms, n_levels, k, most_values, base })
+    pub fn new(
+        columns: &[PartColumn],
+        k: usize,
+        limits: Limits,
+        kind: CutKind,
+        most_values: u64,
+    ) -> Result<Self> {
+        let cuts = Cuts::new(columns, k, limits.min_samples_leaf, kind)?;
+        Ok(Growth { nodes: vec![], limits, cuts, k, most_values, base: None })
     }
 
     /// Begins with a base tree.
@@ -182,7 +157,7 @@ impl Growth {
                 continue;
             }
             (depth[left], depth[left + 1]) = (depth[id] + 1, depth[id] + 1);
-            let beside = [totals.beside[0][id], totals.beside[1][id]];
+            let beside = [totals.beside[0][id], totals.beside[1][id], f64::NAN, f64::NAN];
             let (left_sums, n_left) = (ExactSums::new(k), count[left]);
             let missing_left = others_go_left(n_left as usize, count[left + 1] as usize);
             self.nodes[id].left = Some(left);
@@ -201,10 +176,6 @@ impl Growth {
     /// Number of labels.
     pub fn k(&self) -> usize {
         self.k
-    }
-
-    fn n_features(&self) -> usize {
-        self.forms.len()
     }
 
     /// The question about the root.
@@ -237,7 +208,7 @@ impl Growth {
     }
 
     fn push(&mut self, parent: Option<usize>, depth: usize, n: u64, totals: ExactSums) -> usize {
-        let node = self.criterion.node(&totals.all_rounded(), n as usize);
+        let node = self.cuts.node(&totals, n);
         let least = 2 * self.limits.min_samples_leaf.max(1) as u64;
         let may_split =
             node.cost > 0.0 && n >= least && self.limits.max_depth.is_none_or(|most| depth < most);
@@ -277,7 +248,7 @@ impl Growth {
             }
             let Some(parent) = self.nodes[small].parent.filter(|_| with_sums) else { continue };
             let Some(left) = self.nodes[parent].left else { continue };
-            let of_parent = self.nodes[parent].bins(self.n_features(), self.k)?;
+            let of_parent = self.nodes[parent].bins(self.cuts.n_features(), self.k)?;
             let Some(of_parent) = of_parent else { continue };
             self.nodes[parent].bins = vec![];
             let large = left + left + 1 - small;
@@ -308,8 +279,7 @@ impl Growth {
                 continue;
             };
             let Some(bins) = opened.get(&feature) else { continue };
-            let form = self.forms[feature];
-            columns[feature] = bound(&self.criterion, node, feature, bins, form).0;
+            columns[feature] = self.cuts.bound(node, feature, bins).0;
             // What is known closely may hold no cut at all.
             if !self.has_cut(id) {
                 self.nodes[id].bins = vec![];
@@ -332,12 +302,12 @@ impl Growth {
 
     /// Bounds a node's cuts by its rows in bins.
     fn judge(&mut self, id: usize, columns: Vec<Bins>) {
-        let (criterion, forms, node) = (&self.criterion, &self.forms, &self.nodes[id].node);
+        let (cuts, node) = (&self.cuts, &self.nodes[id].node);
         let bounds = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
-            bound(criterion, node, feature, bins, forms[feature]).0
+            cuts.bound(node, feature, bins).0
         });
         let upper = bounds.iter().map(|column| column.upper).fold(f64::NEG_INFINITY, f64::max);
-        let has_cut = upper > criterion.scale(node).floor;
+        let has_cut = upper > cuts.scale(node).floor;
         let node = &mut self.nodes[id];
         (node.bins, node.state) = match has_cut {
             true => {
@@ -356,7 +326,7 @@ impl Growth {
             _ => return Ok(()),
         };
         let filled = match is_new {
-            true => self.nodes[open.node].bins(self.n_features(), k)?,
+            true => self.nodes[open.node].bins(self.cuts.n_features(), k)?,
             false => None,
         };
         let State::Judged { opened, .. } = &mut self.nodes[open.node].state else { return Ok(()) };
@@ -370,15 +340,13 @@ impl Growth {
 
     /// Which bins of a judged node must be opened before its cut is known, with their rows; decides the cut if none.
     fn open(&mut self, id: usize) -> Result<Vec<(u64, Open)>> {
-        let (criterion, k) = (&self.criterion, self.k);
-        let Some(filled) = self.nodes[id].bins(self.n_features(), k)? else { return Ok(vec![]) };
+        let filled = self.nodes[id].bins(self.cuts.n_features(), self.k)?;
+        let Some(filled) = filled else { return Ok(vec![]) };
         let PartNode { node, state: State::Judged { columns, opened }, .. } = &self.nodes[id]
         else {
             return Ok(vec![]);
         };
-        let scale = criterion.scale(node);
-        let best = columns.iter().map(|column| column.edge).fold(f64::NEG_INFINITY, f64::max);
-        let floor = best - scale.margin;
+        let floor = self.cuts.floor(node, columns);
         let bins = |feature: usize| opened.get(&feature).unwrap_or(&filled[feature]);
         let mut wanted = vec![];
         for (feature, column) in columns.iter().enumerate() {
@@ -386,7 +354,7 @@ impl Growth {
                 continue;
             }
             let bins = bins(feature);
-            let (_, inside) = bound(criterion, node, feature, bins, self.forms[feature]);
+            let (_, inside) = self.cuts.bound(node, feature, bins);
             for (bin, &bound) in inside.iter().enumerate() {
                 if bound > f64::NEG_INFINITY && bound >= floor {
                     let (low, high) = (bins.low[bin], bins.high[bin]);
@@ -398,47 +366,7 @@ impl Growth {
         if !wanted.is_empty() {
             return Ok(wanted);
         }
-        let features: Vec<usize> = (0..columns.len())
-            .filter(|&f| columns[f].edge > f64::NEG_INFINITY && columns[f].edge >= floor)
-            .collect();
-        let scores: Vec<f64> = features.iter().map(|&f| columns[f].edge).collect();
-        let groups: Vec<OwnGroups> =
-            features.iter().map(|&f| own_groups(bins(f), k, self.forms[f])).collect();
-        let found =
-            choose_cut(criterion, node, &features, &scores, 1, |i| Cow::Borrowed(&groups[i]))?;
-        let state = match found {
-            None => State::Closed,
-            Some(best) => {
-                let bins = bins(best.feature);
-                let form = self.forms[best.feature];
-                let is_left = |&bin: &usize| {
-                    let (low, high) = ends_of(bins, bin, form);
-                    bins.count[bin] > 0 && best.cut.side(low, high) == Some(true)
-                };
-                let left_bins: Vec<usize> = (0..bins.count.len()).filter(is_left).collect();
-                let mut left = ExactSums::new(k);
-                if let Some(sums) = &bins.sums {
-                    left_bins.iter().for_each(|bin| {
-                        left.merge(&ExactSums::gather(&[(sums, bin * k..(bin + 1) * k)]));
-                    });
-                }
-                let n_left: u64 = left_bins.iter().map(|&bin| bins.count[bin]).sum();
-                let n_right = self.nodes[id].n - n_left;
-                let n_rows = [n_left, n_right].map(|n| n as usize);
-                let n_levels = self.n_levels[best.feature];
-                let cut = with_all_sides(best.cut, n_rows, n_levels, |code| {
-                    bins.count.get(code).is_some_and(|&count| count > 0)
-                });
-                State::Cut(PartCut {
-                    test: test_of(best.feature, cut),
-                    missing_left: cut.missing_left == Some(true),
-                    beside: beside(&cut),
-                    score: best.score,
-                    left,
-                    n_left,
-                })
-            }
-        };
+        let state = self.cuts.best(node, columns, bins)?.map_or(State::Closed, State::Cut);
         let node = &mut self.nodes[id];
         if matches!(state, State::Closed) {
             node.bins = vec![];
@@ -477,7 +405,7 @@ impl Growth {
 
     /// Whether a leaf may have a cut worth taking.
     fn has_cut(&self, id: usize) -> bool {
-        self.most(id) > self.criterion.scale(&self.nodes[id].node).floor
+        self.most(id) > self.cuts.scale(&self.nodes[id].node).floor
     }
 
     fn is_decided(&self, id: usize) -> bool {
@@ -654,12 +582,7 @@ impl Growth {
                 }
                 State::Cut(cut) => {
                     writer.u8(2);
-                    write_test(writer, &cut.test);
-                    writer.u8(cut.missing_left.into());
-                    writer.numbers(&cut.beside);
-                    writer.f64(cut.score);
-                    writer.sums(&cut.left, 0..k);
-                    writer.u64(cut.n_left);
+                    cut.write(writer);
                 }
                 State::Closed => writer.u8(3),
             }
@@ -671,7 +594,7 @@ impl Growth {
     /// # Errors
     /// [`Error::Value`] if the bytes are no such tree.
     pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
-        let (d, k) = (self.n_features(), self.k);
+        let (d, k) = (self.cuts.n_features(), self.k);
         let n_base = reader.len(8)?;
         if n_base > 0 {
             let center = (0..n_base).map(|_| Ok(reader.index()?.checked_sub(1)));
@@ -710,16 +633,7 @@ impl Growth {
                         self.set_opened(id, feature, smaller).ok_or_else(|| reader.broken())?;
                     }
                 }
-                2 => {
-                    let (test, missing_left) = (read_test(reader)?, reader.flag()?);
-                    let (beside, score) = ([reader.f64()?, reader.f64()?], reader.f64()?);
-                    let (left, n_left) = (reader.new_sums(k)?, reader.u64()?);
-                    if test == Test::Leaf || n_left > n {
-                        return Err(reader.broken());
-                    }
-                    self.nodes[id].state =
-                        State::Cut(PartCut { test, missing_left, beside, score, left, n_left });
-                }
+                2 => self.nodes[id].state = State::Cut(PartCut::read(reader, n, k)?),
                 3 => self.nodes[id].state = State::Closed,
                 _ => return Err(reader.broken()),
             }
@@ -742,32 +656,8 @@ impl Growth {
         else {
             return None;
         };
-        let form = *self.forms.get(feature)?;
-        *columns.get_mut(feature)? = bound(&self.criterion, node, feature, &bins, form).0;
+        *columns.get_mut(feature)? = self.cuts.bound(node, feature, &bins).0;
         opened.insert(feature, bins);
         Some(())
     }
-}
-
-/// The values beside a cut of a range.
-fn beside(cut: &Cut) -> [f64; 2] {
-    match cut.form {
-        CutForm::Range { upper: gap, .. } => [gap.below, gap.above],
-        _ => [f64::NAN; 2],
-    }
-}
-
-/// The bounds of a column, and those inside its bins.
-fn bound(
-    criterion: &LabelCost<'_>,
-    node: &AdditiveNode,
-    feature: usize,
-    bins: &Bins,
-    form: ColumnForm,
-) -> (ColumnBound, Vec<f64>) {
-    let groups = own_groups(bins, bins.width, form);
-    let mut inside = vec![0.0; bins.count.len()];
-    let edge = criterion.bounds(node, groups.view(feature), &mut inside);
-    let upper = inside.iter().copied().fold(edge, f64::max);
-    (ColumnBound { edge, upper }, inside)
 }

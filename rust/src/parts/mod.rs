@@ -32,6 +32,7 @@ mod bytes;
 mod checkpoint;
 mod classes;
 mod columns;
+mod cuts;
 mod fit;
 mod gathering;
 mod growth;

@@ -20,8 +20,8 @@ const MAX_MEANS: usize = 1_000_000;
 pub struct PartsResult {
     /// Tests and children.
     pub tests: TestArrays,
-    /// The values beside the cut; NaN at leaves.
-    pub beside: [Vec<f64>; 2],
+    /// The values below and above the cut, and below and above an interval's lower end; NaN elsewhere.
+    pub beside: [Vec<f64>; 4],
     /// Number of rows.
     pub n_samples: Vec<u64>,
     /// Weight of the rows.
@@ -261,7 +261,7 @@ fn described(
             missing_go_to_left: Some(tests.iter().map(|node| node.missing_left).collect()),
             ..TestArrays::of(tests.iter().map(|node| (&node.test, children(node))))
         },
-        beside: [beside(0), beside(1)],
+        beside: [beside(0), beside(1), beside(2), beside(3)],
         n_samples: ids().map(|id| node(id).n).collect(),
         weight: label_weight.chunks(k).map(|weights| weights.iter().sum()).collect(),
         label_weight,

@@ -17,6 +17,7 @@ use super::convert::{TableArgument, matrix, optional, slice, slice2};
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
 use crate::costs::Metric;
+use crate::criterion::label_cost::CutKind;
 use crate::grow::Limits;
 use crate::parallel::Monitor;
 use crate::parts::{
@@ -254,11 +255,11 @@ impl PyPartsFit {
     /// `names`: anything, for the questions. `centers`: in the columns' own units, a coordinate for each column of numbers
     /// and each level of the others; None: those of labels that the rows bring if `with_labels`, else `n_clusters` at most
     /// are found among `wanted_rows`. `scale`: units of the columns, "standard" or "robust". `manhattan`: l1 distances to
-    /// medians. `cut_score`: of IMM's base, "mistakes" or "emn"; None: there is no base. `max_leaves` 0: one for each
-    /// cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the rounds, never the tree.
+    /// medians. `cut_score`: of IMM's base, "mistakes" or "emn"; None: there is no base. `interval`: whether cuts after
+    /// the base are intervals. `max_leaves` 0: one for each cluster. `bins` = (most bins, most rows opened to values) is for tests: it changes the rounds, never the tree.
     #[new]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
-    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, manhattan, with_labels, cut_score, max_leaves, max_depth,
+    #[pyo3(signature = (names, n_features, n_clusters, centers, scale, *, manhattan, with_labels, cut_score, interval, max_leaves, max_depth,
                         min_samples_leaf, bins=None))]
     fn new(
         names: &[u8],
@@ -269,6 +270,7 @@ impl PyPartsFit {
         manhattan: bool,
         with_labels: bool,
         cut_score: Option<&str>,
+        interval: bool,
         max_leaves: usize,
         max_depth: Option<usize>,
         min_samples_leaf: usize,
@@ -298,6 +300,7 @@ impl PyPartsFit {
             metric,
             scale,
             base: cut_score.map(super::fit::cut_score).transpose()?,
+            cuts: if interval { CutKind::Interval } else { CutKind::Threshold },
             limits: Limits { max_leaves, max_depth, min_samples_leaf },
             bins,
         })?))
@@ -522,10 +525,14 @@ type Means = (Floats, Py<PyArray2<f64>>, Py<PyArray2<f64>>, Floats, Option<Py<Py
 /// A tree fitted in parts. Arrays have an entry per node where nothing else is said.
 #[pyclass(frozen, get_all, extends = PyTestArrays, module = "treeclust_rs._core")]
 pub struct PartsTree {
-    /// The largest value left of each cut; NaN at leaves.
+    /// The largest value at or below each threshold or upper end of an interval; NaN at other nodes.
     below: Floats,
-    /// The least value right of it.
+    /// The least value above it.
     above: Floats,
+    /// The largest value below the lower end of an interval; NaN at other nodes.
+    below_lower: Floats,
+    /// The least value at or above it.
+    above_lower: Floats,
     /// Number of rows.
     n_node_samples: Integers,
     /// Weight of the rows.
@@ -577,7 +584,7 @@ impl PartsTree {
         let counts = |counts: Vec<u64>| -> Py<PyArray1<i64>> {
             array(py, counts.into_iter().map(|count| count as i64).collect())
         };
-        let [below, above] = result.beside;
+        let [below, above, below_lower, above_lower] = result.beside;
         let (mut leaves, mut means, mut levels, mut medians) = (vec![], None, vec![], None);
         match result.clusters {
             Clusters::Means { leaves: of_groups, means: found, levels: weights } => {
@@ -606,6 +613,8 @@ impl PartsTree {
         let tree = PartsTree {
             below: array(py, below),
             above: array(py, above),
+            below_lower: array(py, below_lower),
+            above_lower: array(py, above_lower),
             n_node_samples: counts(result.n_samples),
             weighted_n_node_samples: array(py, result.weight),
             label_weight: matrix(py, result.label_weight, k)?.unbind(),
