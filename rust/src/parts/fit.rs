@@ -11,7 +11,7 @@ use super::classes::{Classes, LabelRule};
 use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
-use super::label_means::LabelMeans;
+use super::label_means::{LabelCenters, LabelMeans};
 use super::quantiles::{Order, Ranks};
 use super::question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
@@ -145,6 +145,8 @@ pub(super) enum Phase {
     Reference {
         columns: Columns,
         units: Units,
+        /// Of labels that rows bring.
+        means: Option<Box<LabelCenters>>,
     },
     /// The means of the rows of each label.
     Means(LabelMeans),
@@ -578,9 +580,9 @@ impl PartsFit {
         let own = match (&self.settings.reference, &self.classes) {
             (ReferenceRule::Centers { points, .. }, _) if !self.has_levels() => points.clone(),
             (_, Some(classes)) => {
-                return Ok(Phase::Means(LabelMeans::new(columns.ends, units, classes.len())));
+                return Ok(Phase::Means(LabelMeans::new(columns, units, classes.len())));
             }
-            _ => return Ok(Phase::Reference { columns, units }),
+            _ => return Ok(Phase::Reference { columns, units, means: None }),
         };
         let (metric, low) = (self.settings.metric, vec![0.0; own.len()]);
         let centers = in_units(&own, &units);
