@@ -458,6 +458,9 @@ class PartsFit:
     def wanted_rows(
         self,
     ) -> tuple[_Floats, _Floats, list[_Floats | None], _Floats, bool] | None: ...
+    def label_centers(
+        self,
+    ) -> tuple[_Floats, _Floats, _Floats, _Floats, list[_Floats | None]] | None: ...
     def set_reference(
         self,
         scale: _Floats,

@@ -1,9 +1,8 @@
 """Fits in parts of tables as people have them: gaps, levels, flags and times."""
 
 import datetime as dt
-from functools import partial, reduce
+from functools import partial
 from itertools import pairwise
-from operator import add
 
 import numpy as np
 import polars as pl
@@ -11,60 +10,25 @@ import pytest
 
 import treeclust_rs as tc
 from parts_cases import damaged, same
+from parts_frames import (
+    COLUMNS,
+    answers,
+    both,
+    centers_for,
+    converse,
+    ends_of,
+    in_memory,
+    mixed_frame,
+    parts_of,
+    with_gaps,
+)
 from treeclust_rs.parts import Answer, Fit, Question, fit_batches
 from treeclust_rs.parts.protocol import Gathering
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* clusters:UserWarning")
-
-
-def ends_of(rng, n, n_parts):
-    """Return the ends of uneven parts, some of them empty."""
-    return [0, *np.sort(rng.integers(0, n + 1, size=n_parts - 1)).tolist(), n]
-
-
-def parts_of(X, ends):
-    return [X[a:b] for a, b in pairwise(ends)]
-
-
-def answers(question, parts, weights):
-    return [
-        question.answer(part, part_id=i, sample_weight=weight, n_jobs=1)
-        for i, (part, weight) in enumerate(zip(parts, weights, strict=True))
-    ]
-
-
-def converse(fit, parts, weights=None, rng=None, make=None):
-    """Lead a fit to its end; everything crosses as bytes, answers in any order."""
-    weights = weights or [None] * len(parts)
-    while (question := fit.question()) is not None:
-        if make is not None:
-            data = fit.to_bytes()
-            fit = Fit.from_bytes(data, make())
-            assert fit.to_bytes() == data
-            assert fit.question().to_bytes() == question.to_bytes()
-        question = Question.from_bytes(question.to_bytes())
-        found = answers(question, parts, weights)
-        if rng is not None:
-            rng.shuffle(found)
-        fit.tell(Answer.from_bytes(reduce(add, found).to_bytes()))
-    return fit.result()
-
-
-def in_memory(make, X, weight):
-    """Return the model fitted in memory; None if there are too few rows for its clusters."""
-    try:
-        return make().fit(X, sample_weight=weight)
-    except ValueError as error:
-        if "must be at least n_clusters" not in str(error):
-            raise
-    return None
-
-
-def with_gaps(rng, n, d, share, *, ties=False):
-    X = rng.normal(size=(n, d)) + rng.integers(0, 3, size=(n, 1)) * rng.normal(size=(1, d))
-    if ties:
-        X = rng.integers(0, 4, size=(n, d)).astype(float)
-    return np.where(rng.random((n, d)) < share, np.nan, X)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Only .* clusters:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*nearer to the center of another:UserWarning"),
+]
 
 
 def model_of(centers, **options):
@@ -111,72 +75,6 @@ def test_gaps_give_the_tree_of_memory(bins, scale, monkeypatch):
 
 # ---- levels, flags and times ---------------------------------------------------------------------
 
-WORDS = ["", "a", "A", "a ", "b", "é", "z\x00", "north", "south", "ünder"]
-
-
-def mixed_frame(rng, n, *, gaps=0.15, n_levels=5):
-    """Return a frame of all kinds of columns."""
-    group = rng.integers(0, 3, size=n)
-    words = np.array(WORDS[:n_levels], dtype=object)
-    text = words[np.minimum((group + rng.integers(0, n_levels, size=n)) % n_levels, n_levels - 1)]
-    start = dt.datetime(2023, 1, 1)
-    days = (group * 100 + rng.integers(0, 300, size=n)).tolist()
-    frame = pl.DataFrame(
-        {
-            "amount": (group + rng.normal(size=n)).round(2),
-            "region": pl.Series(text.tolist(), dtype=pl.String),
-            "member": pl.Series((group > rng.integers(0, 3, size=n)).tolist()),
-            "count": rng.integers(0, 5, size=n) + group,
-            "size": pl.Series(
-                np.array(["s", "m", "l"])[(group + (rng.random(n) < 0.2)) % 3].tolist(),
-                dtype=pl.Enum(["s", "m", "l", "xl"]),
-            ),
-            "since": [(start + dt.timedelta(days=day)).date() for day in days],
-            "seen": pl.Series(
-                [start + dt.timedelta(days=day, hours=day % 7, seconds=day % 50) for day in days],
-                dtype=pl.Datetime("us"),
-            )
-            .dt.replace_time_zone("UTC")
-            .dt.convert_time_zone("Europe/Berlin"),
-            "stay": pl.Series([dt.timedelta(hours=day % 40) for day in days]),
-        }
-    )
-    if gaps:
-        frame = frame.with_columns(
-            pl.when(pl.Series(rng.random(n) < gaps)).then(None).otherwise(pl.col(name)).alias(name)
-            for name in frame.columns
-        )
-    return frame
-
-
-COLUMNS = {
-    "levels": ["region", "member", "size"],
-    "one level column": ["region"],
-    "times": ["since", "seen", "stay"],
-    "mixed": ["amount", "region", "member", "count", "size", "since"],
-    "all": ["amount", "region", "member", "count", "size", "since", "seen", "stay"],
-}
-
-
-def centers_for(rng, frame, k):
-    """Return centers in the coordinates of a frame: some of its rows, encoded."""
-    model = tc.ExKMC(min(k, 2), base_tree=None, random_state=0, max_leaves=2).fit(frame)
-    width = model.cluster_centers_.shape[1]
-    spread = np.abs(model.cluster_centers_).max(axis=0) / 10 + 0.3
-    return model.cluster_centers_[rng.integers(0, len(model.cluster_centers_), size=k)] + (
-        rng.normal(size=(k, width)) * spread
-    )
-
-
-def both(make, frame, weight, ends, rng, **fit_options):
-    """Fit in memory and in parts, and compare; return whether there was a tree."""
-    if (expected := in_memory(make, frame, weight)) is None:
-        return False
-    weights = None if weight is None else [weight[a:b] for a, b in pairwise(ends)]
-    fit = Fit(make(), feature_names=frame.columns, **fit_options)
-    same(converse(fit, parts_of(frame, ends), weights, rng), expected)
-    return True
-
 
 @pytest.mark.parametrize("bins", [None, (3, 2)])
 @pytest.mark.parametrize("columns", COLUMNS)
@@ -203,12 +101,46 @@ def test_mixed_tables_give_the_tree_of_memory(columns, bins, monkeypatch):
     assert n_trees > 15
 
 
+@pytest.mark.parametrize("bins", [None, (3, 2)])
+def test_robust_units_are_those_of_memory(bins, monkeypatch):
+    monkeypatch.setattr(Fit, "_bins", bins)
+    rng = np.random.default_rng(20)
+    n_trees = 0
+    for trial in range(10):
+        n = int(rng.integers(20, 300))
+        frame = mixed_frame(rng, n, gaps=[0, 0.15, 0.6][trial % 3])
+        frame = frame.select(COLUMNS[list(COLUMNS)[trial % len(COLUMNS)]])
+        if "amount" in frame.columns and trial % 2:
+            frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias("amount"))
+        if "count" in frame.columns and trial % 3:  # no range between the quartiles
+            frame = frame.with_columns(pl.when(pl.int_range(n) % 9 == 0).then("count").otherwise(1))
+        weight = rng.choice([0.0, 0.5, 1.0, 2.3], size=n) if trial % 2 else None
+        ends = ends_of(rng, n, 4)
+        make = partial(model_of, centers_for(rng, frame, 3), scale="robust")
+        n_trees += both(make, frame, weight, ends, rng)
+        n_trees += both(partial(own_model, 3, scale="robust"), frame, weight, ends, rng)
+        labels = np.arange(n) % 3
+        n_trees += both(
+            partial(tc.ExKMC, base_tree=None, scale="robust"),
+            frame,
+            weight,
+            ends,
+            rng,
+            labels=labels,
+        )
+    assert n_trees > 25
+
+
 def test_a_checkpoint_goes_on_in_every_round():
     rng = np.random.default_rng(30)
     frame = mixed_frame(rng, 250)
     centers = centers_for(rng, frame, 4)
     parts = parts_of(frame, [0, 90, 90, 250])
-    for make in (partial(model_of, centers, scale="standard"), partial(own_model, 3)):
+    for make in (
+        partial(model_of, centers, scale="standard"),
+        partial(model_of, centers, scale="robust"),
+        partial(own_model, 3),
+    ):
         fit = Fit(make(), feature_names=frame.columns)
         same(converse(fit, parts, make=make), make().fit(frame))
 
@@ -218,7 +150,7 @@ def test_answers_add_up_in_any_order_to_the_same_bytes():
     frame = mixed_frame(rng, 200)
     fit = Fit(model_of(centers_for(rng, frame, 4), scale="standard"), feature_names=frame.columns)
     while (question := fit.question()) is not None:
-        a, b, c = answers(question, parts_of(frame, [0, 60, 60, 200]), [None] * 3)
+        a, b, c = answers(question, parts_of(frame, [0, 60, 60, 200]))
         whole = ((a + b) + c).to_bytes()
         assert (a + (b + c)).to_bytes() == whole
         assert ((c + a) + b).to_bytes() == whole
@@ -373,13 +305,6 @@ def test_a_level_that_is_new_in_a_later_round_is_refused():
     fit.tell(fit.question().answer(frame, part_id=0))
     with pytest.raises(ValueError, match="Part 0 has other rows than the first time"):
         fit.tell(fit.question().answer(frame.with_columns(region=pl.lit("new")), part_id=0))
-
-
-def test_labels_as_a_reference_of_mixed_tables_are_refused():
-    frame = mixed_frame(np.random.default_rng(38), 40).with_columns(group=pl.int_range(40) % 3)
-    for columns in (["amount", "group"], ["region", "group"]):
-        with pytest.raises(ValueError, match="takes labels as a reference where columns are compl"):
-            fit_batches(tc.ExKMC(base_tree=None), frame.select(columns), reference="group")
 
 
 def test_centers_must_have_a_coordinate_for_each_level():

@@ -137,6 +137,15 @@ def shares_of(weights: FloatArray) -> FloatArray:
     return observed_means(weights, weights.sum(axis=1, keepdims=True), others)
 
 
+def cost_of_levels(weights: FloatArray, shares: FloatArray, unit: float) -> FloatArray:
+    """Return what rows cost, by group, about the shares that the levels of a column have there.
+
+    `weights`: of the levels in each group. `unit`: of the column's coordinates.
+    """
+    apart = (weights * (1.0 - shares)).sum(axis=1)
+    return np.asarray(apart / np.square(unit))
+
+
 def means_with_levels(
     encoding: Encoding,
     found: GroupMeans,
@@ -155,8 +164,7 @@ def means_with_levels(
         weights = weights_of(f)
         of_near = near[:, encoding.first[f] : encoding.first[f + 1]]
         shares[f] = observed_means(weights, weights.sum(axis=1, keepdims=True), of_near)
-        apart = (weights * (1.0 - shares[f])).sum(axis=1)
-        spread = spread + apart / np.square(encoding.unit_of_levels(f))
+        spread = spread + cost_of_levels(weights, shares[f], encoding.unit_of_levels(f))
     observed = found.observed
     if observed is not None:
         observed = np.repeat(observed, np.diff(encoding.first), axis=1)

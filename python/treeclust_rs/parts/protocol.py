@@ -19,8 +19,6 @@ from .._data import (
     Encoding,
     FittedColumns,
     Table,
-    Units,
-    WeightedRows,
     align_table,
     check_feature_names,
     check_sample_weight,
@@ -29,16 +27,14 @@ from .._data import (
     take_rows,
 )
 from .._data.frames import frame_source
-from .._data.scale import deviation_of_levels, given_scale
+from .._data.scale import given_scale
 from .._data.units import means_with_levels
-from .._reference.centers import Centers
 from .._reference.checks import (
     DEFAULT_N_CLUSTERS,
     check_distinct,
     warn_of_lost,
     warn_of_misfit,
 )
-from .._reference.kmeans import make_reference
 from .._reference.read import ReferenceInput, label_array, read_centers, typed_labels
 from .._util import (
     FloatArray,
@@ -59,9 +55,9 @@ from .columns import (
     levels_of,
     read_first,
     table_of,
-    table_of_sample,
 )
 from .models import IN_MEMORY, centers_of, cut_score_of, limits_of, what_of
+from .reference import ReferenceFinder
 
 # Stands for no limit of leaves: no tree has more.
 _NO_LIMIT = 1 << 62
@@ -333,8 +329,8 @@ class Fit(Generic[Model]):
         finds them; of more rows than that they then move to the means of their clusters, up to
         three times. With ``criterion="kmedians"`` k-medians finds them, and they stay the medians
         of the rows drawn. Where columns hold text or booleans, centers have a coordinate for each
-        level, as in `fit`. IMM's base (the default `base_tree` of ExKMC) and ``scale="robust"``
-        take complete numbers, ``"kmedians"`` these and no such base.
+        level, as in `fit`. IMM's base (the default `base_tree` of ExKMC) takes complete numbers,
+        ``"kmedians"`` these and no such base.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
@@ -453,8 +449,11 @@ class Fit(Generic[Model]):
         """Do what the fit needs before its next question."""
         self._know_columns()
         self._check_classes()
-        self._find_clusters()
-        self._place_centers()
+        finder = ReferenceFinder(
+            self._core, self._model, self._table, self._centers, self.threads, self._tell()
+        )
+        finder.find()
+        finder.place()
 
     def _know_columns(self) -> None:
         """Decide what the columns hold, once all parts have said what they found.
@@ -472,11 +471,6 @@ class Fit(Generic[Model]):
             for (kind, levels), column in zip(columns, facts, strict=True)
         ]
         table = table_of(self._table, held)
-        if self._core.with_labels and not table.is_plain:
-            raise ValueError(
-                "A fit in parts takes labels as a reference where columns are complete numbers. "
-                f"Drop or fill the others, or give centers. {IN_MEMORY}."
-            )
         has_times = any(is_time(kind) for kind, _ in columns)
         if cut_score_of(self._model) is not None and (has_times or not table.is_plain):
             raise ValueError(
@@ -490,16 +484,14 @@ class Fit(Generic[Model]):
         self._table = table
 
     def _check_order_statistics(self, table: Table) -> None:
-        """Raise ValueError if medians or quartiles are wanted of columns that have none."""
+        """Raise ValueError if medians are wanted of columns that are no complete numbers."""
         if table.is_plain:
             return
-        for name, value in (("criterion", "kmedians"), ("scale", "robust")):
-            wanted = getattr(self._model, name)
-            if isinstance(wanted, str) and wanted == value:
-                raise ValueError(
-                    f'A fit in parts takes {name}="{value}" where columns are complete numbers. '
-                    f"Drop or fill the others. {IN_MEMORY}."
-                )
+        if self._model.criterion == "kmedians":
+            raise ValueError(
+                'A fit in parts takes criterion="kmedians" where columns are complete numbers. '
+                f"Drop or fill the others. {IN_MEMORY}."
+            )
 
     def _check_classes(self) -> None:
         """Raise ValueError if the labels of the parts do not suit the model's parameters."""
@@ -511,75 +503,6 @@ class Fit(Generic[Model]):
         if centers is not None and not self._are_distinct:
             check_distinct(centers[0] + centers[1], classes or list(range(len(centers[0]))))
             self._are_distinct = True
-
-    def _find_clusters(self) -> None:
-        """Find the clusters of a sample, where the fit has come to where it needs them.
-
-        Raises ValueError as k-means of the estimator: if there are more clusters than rows.
-        """
-        wanted = self._core.wanted_rows()
-        if wanted is None:
-            return
-        shift, scale, weights, rows, are_all = wanted
-        for f, of_levels in enumerate(weights):
-            if of_levels is not None:
-                scale[f] = deviation_of_levels(of_levels) or 1.0
-        units, inertia = Units(shift, scale), None
-        if self._centers is not None:
-            encoding = Encoding.of(self._table, units.shift, units.scale)
-            centers = Centers.from_own(self._centers, encoding)
-        else:
-            centers, inertia = self._clusters_of(rows, units)
-        in_units, costs = self._costs(centers.in_units, units)
-        inertia = inertia if are_all else None
-        self._core.set_reference(units.scale, in_units, costs, centers.high, centers.low, inertia)
-
-    def _clusters_of(self, rows: FloatArray, units: Units) -> tuple[Centers, float]:
-        """Return the centers of the clusters of some rows, and their cost.
-
-        `rows`: cells and weight, as the core has them.
-        """
-        model, weight = self._model, np.ascontiguousarray(rows[:, -1])
-        data = WeightedRows(
-            table_of_sample(rows[:, :-1], self._table),
-            None if (weight == 1.0).all() else weight,
-            units,
-            self.threads,
-        )
-        reference = make_reference(
-            data,
-            ReferenceInput(),
-            criterion=model.criterion,
-            n_clusters=model.n_clusters,
-            random_state=model.random_state,
-            estimator_name=type(model).__name__,
-            needs_distinct=cut_score_of(model) is not None,
-            tell=self._tell(),
-        )
-        return reference.centers, reference.inertia
-
-    def _costs(
-        self, in_units: FloatArray, units: Units
-    ) -> tuple[FloatArray, list[FloatArray | None]]:
-        """Return what centers have in columns of numbers, and what the levels of others cost."""
-        if self._table.levels is None:
-            return in_units, []
-        encoding = Encoding.of(self._table, units.shift, units.scale)
-        costs = [
-            None if cost is None else np.ascontiguousarray(cost)
-            for cost in encoding.level_costs(in_units)
-        ]
-        return encoding.numbers(in_units), costs
-
-    def _place_centers(self) -> None:
-        """Say what levels cost about centers that have moved."""
-        moved = self._core.moved_centers()
-        if moved is None:
-            return
-        own, *shift_and_scale = moved
-        units = Units(*shift_and_scale)
-        encoding = Encoding.of(self._table, units.shift, units.scale)
-        self._core.set_costs(*self._costs(encoding.of_points(own), units))
 
     def tell(self, answer: Answer) -> None:
         """Take the answers of all parts, added up.

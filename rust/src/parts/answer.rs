@@ -357,6 +357,8 @@ impl Answer {
                 for (own, other) in own.moments.iter_mut().zip(&other.moments) {
                     add_sums(own, other)?;
                 }
+                add_columns(&mut own.observed, &other.observed)?;
+                add_columns(&mut own.levels, &other.levels)?;
             }
             (Body::Rows(rows), Body::Rows(others)) => rows.extend(others),
             (
@@ -578,6 +580,8 @@ impl Answer {
                     k * d == ask.points.len()
                         && sums.moments.len() == d
                         && sums.moments.iter().all(|sums| sums.len() == 2 * k)
+                        && are_of(question, &sums.observed, k, gap_width)
+                        && are_of(question, &sums.levels, k, PartColumn::n_levels)
                 }
                 (Ask::Rows { places, .. }, Body::Rows(rows)) => {
                     rows.keys().eq(places.iter()) && rows.values().all(|row| row.len() == d + 1)
@@ -650,7 +654,7 @@ fn are_of(
 }
 
 /// Appends the sums of the columns that have any.
-fn write_columns(writer: &mut Writer, columns: &[Option<ExactSums>]) {
+pub(super) fn write_columns(writer: &mut Writer, columns: &[Option<ExactSums>]) {
     writer.len(columns.len());
     for sums in columns {
         writer.u8(sums.is_some().into());
@@ -661,7 +665,7 @@ fn write_columns(writer: &mut Writer, columns: &[Option<ExactSums>]) {
     }
 }
 
-fn read_columns(reader: &mut Reader<'_>) -> Result<Vec<Option<ExactSums>>> {
+pub(super) fn read_columns(reader: &mut Reader<'_>) -> Result<Vec<Option<ExactSums>>> {
     let column = |reader: &mut Reader<'_>| match reader.flag()? {
         false => Ok(None),
         true => {

@@ -8,7 +8,7 @@ use super::fit::{
     Base, Columns, KIND, MAX_BINS, PartsFit, PartsSettings, Phase, ReferenceRule, ScaleRule,
 };
 use super::growth::{Growth, Step};
-use super::label_means::LabelMeans;
+use super::label_means::{LabelCenters, LabelMeans};
 use super::question::{read_geometry, read_metric, write_geometry, write_metric};
 use crate::costs::Units;
 use crate::criterion::cut_score::CutScore;
@@ -56,14 +56,16 @@ impl PartsFit {
                 writer.numbers(shift);
                 writer.numbers(mean);
             }
-            Phase::Reference { columns, units } => {
+            Phase::Reference { columns, units, means } => {
                 writer.u8(6);
                 write_columns(&mut writer, columns);
                 writer.numbers(&units.shift);
                 writer.numbers(&units.scale);
+                means.iter().for_each(|means| means.write(&mut writer));
             }
             Phase::Means(known) => {
                 writer.u8(8);
+                write_columns(&mut writer, known.columns());
                 known.write(&mut writer);
             }
             Phase::Lloyd { base, pass } => {
@@ -146,14 +148,18 @@ impl PartsFit {
             6 => {
                 let columns = read_columns(&mut reader, d)?;
                 let (shift, scale) = (reader.numbers(d)?, reader.numbers(d)?);
-                Phase::Reference { columns, units: Units { shift, scale } }
+                let means = match fit.classes.as_ref().map(Classes::len) {
+                    Some(k) => Some(Box::new(LabelCenters::read(&mut reader, d, k)?)),
+                    None => None,
+                };
+                Phase::Reference { columns, units: Units { shift, scale }, means }
             }
             8 => {
                 let Some(k) = fit.classes.as_ref().map(Classes::len) else {
                     return Err(reader.broken());
                 };
-                let ends = read_ends(&mut reader, d)?;
-                Phase::Means(LabelMeans::read(&mut reader, ends, d, k)?)
+                let columns = read_columns(&mut reader, d)?;
+                Phase::Means(LabelMeans::read(&mut reader, columns, d, k)?)
             }
             12 => {
                 let base = read_base(&mut reader, &fit.columns)?;
@@ -346,7 +352,7 @@ fn read_base(reader: &mut Reader<'_>, columns: &[PartColumn]) -> Result<Base> {
     Ok(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
 }
 
-fn write_levels(writer: &mut Writer, levels: &[Option<Vec<f64>>]) {
+pub(super) fn write_levels(writer: &mut Writer, levels: &[Option<Vec<f64>>]) {
     writer.len(levels.len());
     for weights in levels {
         writer.u8(weights.is_some().into());
@@ -354,7 +360,7 @@ fn write_levels(writer: &mut Writer, levels: &[Option<Vec<f64>>]) {
     }
 }
 
-fn read_levels(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Option<Vec<f64>>>> {
+pub(super) fn read_levels(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Option<Vec<f64>>>> {
     let n = reader.len(9)?;
     let column = |reader: &mut Reader<'_>| {
         let is_levels = reader.flag()?;

@@ -11,7 +11,7 @@ use super::classes::{Classes, LabelRule};
 use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
-use super::label_means::LabelMeans;
+use super::label_means::{LabelCenters, LabelMeans};
 use super::quantiles::{Order, Ranks};
 use super::question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
@@ -148,6 +148,8 @@ pub(super) enum Phase {
     Reference {
         columns: Columns,
         units: Units,
+        /// Of labels that rows bring.
+        means: Option<Box<LabelCenters>>,
     },
     /// The means of the rows of each label.
     Means(LabelMeans),
@@ -581,9 +583,9 @@ impl PartsFit {
         let own = match (&self.settings.reference, &self.classes) {
             (ReferenceRule::Centers { points, .. }, _) if !self.has_levels() => points.clone(),
             (_, Some(classes)) => {
-                return Ok(Phase::Means(LabelMeans::new(columns.ends, units, classes.len())));
+                return Ok(Phase::Means(LabelMeans::new(columns, units, classes.len())));
             }
-            _ => return Ok(Phase::Reference { columns, units }),
+            _ => return Ok(Phase::Reference { columns, units, means: None }),
         };
         let (metric, low) = (self.settings.metric, vec![0.0; own.len()]);
         let centers = in_units(&own, &units);
@@ -639,12 +641,12 @@ impl PartsFit {
 
     /// The search for the quartiles of all rows.
     pub(super) fn quartiles(&self) -> Ranks {
-        Ranks::new(Order::Quartiles, 1, self.settings.n_features, self.settings.most_values())
+        Ranks::new(Order::Quartiles, 1, &self.columns, self.settings.most_values())
     }
 
     /// The search for the medians of clusters.
     pub(super) fn medians(&self, k: usize) -> Ranks {
-        Ranks::new(Order::Median, k, self.settings.n_features, self.settings.most_values())
+        Ranks::new(Order::Median, k, &self.columns, self.settings.most_values())
     }
 
     /// The tree is grown: what is asked of its leaves.

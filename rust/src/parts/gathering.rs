@@ -214,7 +214,10 @@ impl Gathering {
                 opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, 1)).collect(),
             },
             Ask::Means(ask) => {
-                Gathered::Means(Box::new(GatheredMeans::new(d, ask.points.len() / d)))
+                let k = ask.points.len() / d;
+                let (observed, levels) =
+                    (of_columns(k, gap_width), of_columns(k, PartColumn::n_levels));
+                Gathered::Means(Box::new(GatheredMeans::new(d, k, observed, levels)))
             }
             Ask::Grow(ask) => {
                 let k = ask.geometry.k();
@@ -681,30 +684,48 @@ fn add_leaves(
         let cells = cells_of(table, feature, &all);
         let group = |row: usize| groups[row] as usize;
         if let Some(levels) = levels {
-            for (row, &x) in cells.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
-                levels.add_one(group(row), x as usize, weight(row));
-            }
-            return;
+            return add_level(levels, &cells, group, weight);
         }
         let scale = ask.geometry.units.scale[feature];
-        let point = |row: usize| ask.points[group(row) * d + feature];
-        if let Some(observed) = observed {
-            for (row, x) in cells.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
-                let difference = (x - point(row)) / scale;
-                let weighted = weight(row) * difference;
-                moments.add(group(row), &[weighted, weighted * difference]);
-                observed.add_one(group(row), 0, weight(row));
-            }
-            return;
-        }
-        moments.add_pairs(&groups, |row| {
-            let difference = (cells[row] - point(row)) / scale;
+        let weighted = |row: usize| {
+            let difference = (cells[row] - ask.points[group(row) * d + feature]) / scale;
             let weighted = weight(row) * difference;
             match metric {
                 Metric::SquaredEuclidean => [weighted, weighted * difference],
                 Metric::Manhattan => [weighted.abs(), 0.0],
             }
-        });
+        };
+        match observed {
+            Some(observed) => add_observed((moments, observed), &cells, group, weight, weighted),
+            None => moments.add_pairs(&groups, weighted),
+        }
     });
     Ok(())
+}
+
+/// Adds the weights of the levels of a column's cells to those of the rows' groups.
+pub(super) fn add_level(
+    levels: &mut ExactRows,
+    cells: &[f64],
+    group: impl Fn(usize) -> usize,
+    weight: impl Fn(usize) -> f64,
+) {
+    for (row, &x) in cells.iter().enumerate().filter(|(_, x)| !x.is_nan()) {
+        levels.add_one(group(row), x as usize, weight(row));
+    }
+}
+
+/// Adds two numbers of each observed cell of a column to the sums of its row's group, and the row's weight to the group's
+/// observed weight.
+pub(super) fn add_observed(
+    (sums, observed): (&mut ExactRows, &mut ExactRows),
+    cells: &[f64],
+    group: impl Fn(usize) -> usize,
+    weight: impl Fn(usize) -> f64,
+    terms: impl Fn(usize) -> [f64; 2],
+) {
+    for row in (0..cells.len()).filter(|&row| !cells[row].is_nan()) {
+        sums.add(group(row), &terms(row));
+        observed.add_one(group(row), 0, weight(row));
+    }
 }

@@ -50,7 +50,7 @@ pub use classes::{BatchLabels, Classes, LabelRule};
 pub use columns::{FoundColumn, PartColumn};
 pub use fit::{PartsFit, PartsSettings, ReferenceRule, ScaleRule};
 pub use gathering::Gathering;
-pub use label_means::MeansAsk;
+pub use label_means::{LabelCenters, MeansAsk};
 pub use question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Open, Question, RanksAsk, RowGroups,
 };

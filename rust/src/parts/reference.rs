@@ -7,6 +7,7 @@ use super::answer::LeafSums;
 use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::fit::{Base, PartsFit, Phase, ReferenceRule, in_units};
 use super::gathering::mix;
+use super::label_means::LabelCenters;
 use super::question::Geometry;
 use super::result::{Sums, check_distances};
 use crate::costs::{Metric, Units};
@@ -46,7 +47,7 @@ pub struct FoundReference {
     pub own: Vec<f64>,
     /// As long.
     pub low: Vec<f64>,
-    /// What the clusters cost, where all rows were there.
+    /// What the clusters cost, where all rows were there or brought their labels.
     pub inertia: Option<f64>,
 }
 
@@ -82,13 +83,21 @@ impl PartsFit {
     /// What the caller makes clusters of before there is a question, or what given centers cost where columns hold levels:
     /// see [`PartsFit::set_reference`].
     pub fn wanted(&self) -> Option<ReferenceRows> {
-        let Phase::Reference { columns, units } = &self.phase else { return None };
+        let Phase::Reference { columns, units, .. } = &self.phase else { return None };
         Some(ReferenceRows {
             units: units.clone(),
             levels: columns.levels.clone(),
             rows: columns.rows.clone(),
             are_all: self.n_rows() <= REFERENCE_ROWS,
         })
+    }
+
+    /// The means of labels that rows bring, where the caller makes centers of them: see [`PartsFit::set_reference`].
+    pub fn label_centers(&self) -> Option<&LabelCenters> {
+        match &self.phase {
+            Phase::Reference { means, .. } => means.as_deref(),
+            _ => None,
+        }
     }
 
     /// Centers that have moved, as [`ReferenceRule::Centers`], of which the caller must say what levels cost: see
@@ -152,11 +161,12 @@ impl PartsFit {
         let width: usize = self.columns.iter().map(PartColumn::width).sum();
         Error::check_len("centers", own.len(), k * width, "entries")?;
         Error::check_len("centers", low.len(), k * width, "entries")?;
-        let Phase::Reference { columns, units } = std::mem::replace(&mut self.phase, Phase::Failed)
+        let Phase::Reference { columns, units, .. } =
+            std::mem::replace(&mut self.phase, Phase::Failed)
         else {
             return Err(Error::Value("The fit wants no clusters.".into()));
         };
-        let is_given = matches!(self.settings.reference, ReferenceRule::Centers { .. });
+        let is_given = !matches!(self.settings.reference, ReferenceRule::Sample { .. });
         let units = Units { scale, ..units };
         let base = Base {
             geometry: Geometry { units, centers: in_units, metric: self.settings.metric, levels },
@@ -196,7 +206,7 @@ impl PartsFit {
         let weight: Vec<f64> = (0..k).map(|label| sums.weight.rounded(label)).collect();
         let Base { mut geometry, own, low, cost_of_sample, ends, .. } = base;
         let mut numbers = numbers_of(&own, &self.columns);
-        let observed = self.observed(&weight, sums);
+        let observed = self.observed(&weight, &sums.observed, &sums.levels);
         let groups =
             Sums { weight: &weight, moments: &sums.moments, observed: observed.as_deref() };
         let (rest, spread, squares) = self.settle(groups, &mut numbers, false, &geometry.units);

@@ -120,12 +120,18 @@ impl PartsFit {
     }
 
     /// n_groups x d: the weight of the observed cells; none if no cell is missing.
-    pub(super) fn observed(&self, weight: &[f64], sums: &LeafSums) -> Option<Vec<f64>> {
+    /// `observed`, `levels`: as [`LeafSums::observed`] and [`LeafSums::levels`].
+    pub(super) fn observed(
+        &self,
+        weight: &[f64],
+        observed: &[Option<ExactSums>],
+        levels: &[Option<ExactSums>],
+    ) -> Option<Vec<f64>> {
         if !self.columns.iter().any(|column| column.has_gaps) {
             return None;
         }
         let of_group = |(group, &weight): (usize, &f64)| -> Vec<f64> {
-            let columns = self.columns.iter().zip(&sums.observed).zip(&sums.levels);
+            let columns = self.columns.iter().zip(observed).zip(levels);
             let of_column = |((column, observed), levels): ((&PartColumn, _), _)| {
                 let observed: &Option<ExactSums> = observed;
                 let levels: &Option<ExactSums> = levels;
@@ -202,7 +208,7 @@ impl PartsFit {
         let weight: Vec<f64> =
             (0..n_groups).map(|group| sums.weight.combined(&of_group(group), &[])).collect();
         let mut means = groups.points.clone();
-        let observed = self.observed(&weight, sums);
+        let observed = self.observed(&weight, &sums.observed, &sums.levels);
         let of_groups =
             Sums { weight: &weight, moments: &sums.moments, observed: observed.as_deref() };
         let (rest, spread, squares) =

@@ -426,6 +426,35 @@ impl PyPartsFit {
         Ok(Some((shift, scale, levels, rows, wanted.are_all)))
     }
 
+    /// The means of labels that rows bring, where `set_reference` must say what centers they are: in units (k x d), in the
+    /// columns' own units as unevaluated sums, by label the squared distances to them over columns of numbers, and by
+    /// column of levels their weights by label (k x number of levels). None: else.
+    #[expect(clippy::type_complexity, reason = "a tuple for Python")]
+    fn label_centers(
+        &self,
+        py: Python<'_>,
+    ) -> PyResult<
+        Option<(
+            Py<PyArray2<f64>>,
+            Py<PyArray2<f64>>,
+            Py<PyArray2<f64>>,
+            Floats,
+            Vec<Option<Py<PyArray2<f64>>>>,
+        )>,
+    > {
+        let Some(found) = self.0.label_centers() else { return Ok(None) };
+        let (k, d) = (found.spread.len(), self.0.settings().n_features);
+        let points = |points: &Vec<f64>| Ok::<_, PyErr>(matrix(py, points.clone(), d)?.unbind());
+        let (in_units, high, low) =
+            (points(&found.in_units)?, points(&found.high)?, points(&found.low)?);
+        let of_column = |weights: &Option<Vec<f64>>| match weights {
+            Some(weights) => Ok(Some(matrix(py, weights.clone(), weights.len() / k)?.unbind())),
+            None => Ok(None),
+        };
+        let levels = found.levels.iter().map(of_column).collect::<PyResult<_>>()?;
+        Ok(Some((in_units, high, low, array(py, found.spread.clone()), levels)))
+    }
+
     /// Takes the units of the columns and the centers of the clusters: in units (k x d, any for levels), what levels cost
     /// (by column k x number of levels; empty without levels), and, as unevaluated sums
     /// `own + low`, in the columns' own units. `inertia`: what they cost,
