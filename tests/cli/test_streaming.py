@@ -406,6 +406,7 @@ FIT = ["--method", "exkmc", "--base-tree", "none", "-k", "3", "-q"]
         ["--drop", "id,segment"],
         ["--columns", "y,x", "--leaves", "7", "--scale", "standard"],
         ["--columns", "x,y", "--leaves", "inf", "--max-depth", "4", "--unit", "x=3"],
+        ["--columns", "x,y", "--cuts", "interval", "--leaves", "8"],
     ],
 )
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet"])
@@ -544,7 +545,6 @@ def test_fits_of_mixed_tables_are_those_of_the_whole_table(suffix: str, folder: 
     [
         ([], "--stream goes with --method exkmc or imm: add one of these."),
         (["--method", "kauri"], "--stream goes with --method exkmc or imm: add one of these."),
-        ([*FIT, "--cuts", "interval"], "--cuts interval: cuts are thresholds."),
         (
             [*FIT, "--criterion", "kmedians", "--reference", "c"],
             "--stream takes --reference with --criterion kmeans alone: leave one of them out.",

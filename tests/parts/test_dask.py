@@ -35,6 +35,20 @@ def test_frames_and_arrays_give_the_tree_of_memory():
         same(found, model_of(centers).fit(frame, sample_weight=weight))
 
 
+def test_intervals_are_those_of_memory():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(1000, 4)).round(1)
+    X[rng.random(X.shape) < 0.05] = np.nan
+    centers = np.outer([-1.0, 0.0, 1.0], [1.0, 0.3, 0.1, 0.0])
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    options = {"base_tree": None, "cuts": "interval", "max_leaves": 15, "reference": centers}
+    expected = tc.ExKMC(**options).fit(frame)
+    assert (expected.tree_.kind == 2).any()
+    rows = dd.from_pandas(frame, npartitions=5, sort=False)
+    with dask.config.set(scheduler="threads"):
+        same(tc.dask.fit(tc.ExKMC(**options), rows), expected)
+
+
 def test_mixed_frames_give_the_tree_of_memory():
     rng = np.random.default_rng(4)
     group = rng.integers(0, 3, size=400)

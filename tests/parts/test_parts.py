@@ -221,7 +221,6 @@ def test_bad_rows_are_refused_by_name():
         (tc.ExKMC(3, base_tree=None, max_leaves=2), ValueError, "The number of columns"),
         (tc.ExKMC(base_tree=None, reference=KMeans(3)), ValueError, "reference= centers"),
         (tc.ExKMC(base_tree=None, reference=np.zeros(5, int)), ValueError, "reference= centers"),
-        (model_of(np.eye(3), cuts="interval"), ValueError, 'cuts="threshold"'),
         (model_of(np.ones((3, 2))), ValueError, "are equal"),
         (model_of(np.full((3, 2), np.nan)), ValueError, "NaN"),
         (model_of(np.eye(3), n_clusters=4), ValueError, "4"),

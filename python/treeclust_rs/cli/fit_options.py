@@ -54,9 +54,6 @@ def _check_stream(arguments: argparse.Namespace) -> None:
     """Raise UserError for options that a fit batch by batch does not take."""
     if arguments.method not in ("exkmc", "imm"):
         raise UserError("--stream goes with --method exkmc or imm: add one of these.")
-    for option, value, without in (("--cuts", "interval", "cuts are thresholds"),):
-        if value_of(arguments, option) == value:
-            raise UserError(f"--stream does not go with {option} {value}: {without}.")
     medians = value_of(arguments, "--criterion") == "kmedians"
     if medians and value_of(arguments, "--base-tree") != "none":
         raise UserError(

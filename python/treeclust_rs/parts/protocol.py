@@ -323,14 +323,14 @@ class Fit(Generic[Model]):
     Parameters
     ----------
     model : ExKMC or IMM
-        With ``cuts="threshold"``. `reference`: centers, as an array (n_clusters x n_features) or a
-        fitted estimator with ``cluster_centers_``; a row belongs to the nearest. None: k-means
-        (scikit-learn's, ten starts) of up to 100,000 rows, one of each of as many runs of rows,
-        finds them; of more rows than that they then move to the means of their clusters, up to
-        three times. With ``criterion="kmedians"`` k-medians finds them, and they stay the medians
-        of the rows drawn. Where columns hold text or booleans, centers have a coordinate for each
-        level, as in `fit`. IMM's base (the default `base_tree` of ExKMC) takes complete numbers,
-        ``"kmedians"`` these and no such base.
+        `reference`: centers, as an array (n_clusters x n_features) or a fitted estimator with
+        ``cluster_centers_``; a row belongs to the nearest. None: k-means (scikit-learn's, ten
+        starts) of up to 100,000 rows, one of each of as many runs of rows, finds them; of more rows
+        than that they then move to the means of their clusters, up to three times. With
+        ``criterion="kmedians"`` k-medians finds them, and they stay the medians of the rows drawn.
+        Where columns hold text or booleans, centers have a coordinate for each level, as in `fit`.
+        IMM's base (the default `base_tree` of ExKMC) takes complete numbers, ``"kmedians"`` these
+        and no such base.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.

@@ -364,9 +364,13 @@ impl<'c, 'a> Intervals<'c, 'a> {
             return self.node.cost - CheapestLabel.cost(&self.best_by_stop());
         }
         let by_start = self.best_by_start();
-        let rough = self.node.cost - CheapestLabel.cost(&by_start);
-        let scores = self.near(&by_start, rough - 2.0 * self.slack());
+        let scores = self.near(&by_start, self.rough_floor(&by_start));
         scores.map(|[start, stop]| self.score(start, stop)).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// The intervals that may be the best score at least this on capped sums.
+    fn rough_floor(&self, by_start: &[f64]) -> f64 {
+        self.node.cost - CheapestLabel.cost(by_start) - 2.0 * self.slack()
     }
 
     /// What scores from capped sums, added as doubles, may be off by.
@@ -411,7 +415,8 @@ impl<'c, 'a> Intervals<'c, 'a> {
     fn first(&self, floor: f64) -> Option<([usize; 2], Cut)> {
         let best = self.best_by_start();
         if self.groups.exact.is_some() {
-            let mut near = self.near(&best, floor - self.slack());
+            let rough_floor = self.rough_floor(&best).min(floor - self.slack());
+            let mut near = self.near(&best, rough_floor);
             return near
                 .find(|&[start, stop]| self.score(start, stop) >= floor)
                 .map(|ends| (ends, self.candidate(ends[0], ends[1]).cut));
@@ -542,7 +547,8 @@ fn sliding_max(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::criterion::ColumnForm;
+    use crate::criterion::{ColumnForm, OwnGroups};
+    use crate::exact::ExactSums;
 
     /// Whole numbers, so that scores differ by nothing or by 1 (up to the cap of sums).
     #[test]
@@ -593,5 +599,81 @@ mod tests {
             good.flat_map(|c| c.beside).flatten().for_each(|g| expected[g] = true);
             assert_eq!(marks, expected, "{seed}");
         }
+    }
+
+    /// Groups of values with exact sums up to each, or of bins: the values of a bin follow each other.
+    fn groups(x: &[f64], regrets: &[f64], bin: &[usize], has_missing: bool) -> OwnGroups {
+        let (n_bins, k) = (bin[bin.len() - 1] + 1, regrets.len() / x.len());
+        let mut exact = ExactSums::new((1 + n_bins) * k);
+        let mut groups = OwnGroups::default();
+        for group in 0..n_bins {
+            let rows: Vec<usize> = (0..x.len()).filter(|&row| bin[row] == group).collect();
+            for place in rows.iter().flat_map(|&row| (0..k).map(move |l| (row, l))) {
+                exact.add((1 + group) * k + place.1, regrets[place.0 * k + place.1]);
+            }
+            let sums: Vec<f64> = (0..k).map(|l| exact.rounded((1 + group) * k + l)).collect();
+            groups.push(rows.len() as u32, x[rows[0]], x[rows[rows.len() - 1]], &sums);
+        }
+        exact.accumulate(k);
+        let form = ColumnForm { is_levels: false, has_missing };
+        OwnGroups { form, exact: Some(exact), ..groups }
+    }
+
+    /// Of costs of any size, so that bounds round otherwise than scores.
+    #[test]
+    fn no_interval_scores_more_than_the_bound_of_a_bin_that_an_end_lies_in() {
+        let mut n_checked = 0;
+        for seed in 0..300u64 {
+            let mut state = seed;
+            let mut below = |n: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 33) % n
+            };
+            let (n, k) = (3 + below(20) as usize, 2 + below(3) as usize);
+            let sizes = [1.0, 1e-9, 1e9, 1e150];
+            let n_sizes = 1 + below(4);
+            let regrets: Vec<f64> = (0..n * k)
+                .map(|_| below(1000) as f64 / 7.0 * sizes[below(n_sizes) as usize])
+                .collect();
+            let mut x: Vec<f64> = (0..n).map(|i| i as f64).collect();
+            let has_missing = below(2) > 0;
+            let mut bin = vec![0];
+            (1..n).for_each(|row| bin.push(bin[row - 1] + usize::from(below(3) == 0)));
+            if has_missing {
+                x[n - 1] = f64::NAN;
+                bin[n - 1] = bin[n - 2] + 1;
+            }
+            let costs = LabelCost::new(&regrets, n, k, 1 + below(3) as usize).unwrap();
+            let costs = IntervalCost::new(&costs);
+            let mut totals = ExactSums::new(k);
+            regrets.iter().enumerate().for_each(|(i, &regret)| totals.add(i % k, regret));
+            let node = costs.node(&totals.all_rounded(), n);
+            let of_bins = groups(&x, &regrets, &bin, has_missing);
+            let mut inside = vec![0.0; of_bins.count.len()];
+            let best = costs.bounds(&node, of_bins.view(0), &mut inside);
+            let floor = costs.scale(&node).floor; // lower scores are of no use
+            let mut best_between = f64::NEG_INFINITY;
+            let all: Vec<usize> = (0..n).collect();
+            costs.sweep(&node, groups(&x, &regrets, &all, has_missing).view(0), |candidate| {
+                let ends = candidate.beside.as_chunks::<2>().0.iter();
+                let hidden: Vec<usize> = ends
+                    .filter_map(|&[below, above]| Some([bin[below?], bin[above?]]))
+                    .filter(|[below, above]| below == above)
+                    .map(|[bin, _]| bin)
+                    .collect();
+                if hidden.is_empty() {
+                    best_between = best_between.max(candidate.score);
+                }
+                for bin in hidden {
+                    assert!(
+                        candidate.score <= inside[bin].max(floor),
+                        "{seed} {bin} {candidate:?}"
+                    );
+                    n_checked += 1;
+                }
+            });
+            assert_eq!(best.max(floor), best_between.max(floor), "{seed}");
+        }
+        assert!(n_checked > 10_000);
     }
 }

@@ -183,7 +183,7 @@ impl Bins {
             bins.low[bin] = reader.f64()?;
             bins.high[bin] = reader.f64()?;
             let is_range = bins.low[bin] <= bins.high[bin];
-            if of_values && !is_range {
+            if of_values && !is_range || bins.count[bin] == 0 {
                 return Err(reader.broken());
             }
             if let Some(sums) = &mut sums {

@@ -113,6 +113,34 @@ pub(super) fn check_counts<'a>(bins: impl IntoIterator<Item = &'a Bins>) -> Resu
     }
 }
 
+/// The sums of `all` rows but those of `less`, in the bins of the others, which were `counted`.
+///
+/// # Errors
+/// [`Error::Value`] if the others are not the rest of all.
+pub(super) fn rest_of(mut counted: Bins, all: Bins, less: &Bins) -> Result<Bins> {
+    let (n, width) = (all.count.len(), all.width);
+    let are_alike = [&counted, less].into_iter().all(|bins| bins.count.len() == n)
+        && less.width == width
+        && (0..n).all(|bin| all.count[bin] == less.count[bin].saturating_add(counted.count[bin]));
+    if are_alike {
+        counted.width = width;
+        counted.sums = all.sums.map(|mut sums| {
+            less.sums.iter().for_each(|less| sums.take_away(less));
+            sums
+        });
+    }
+    let has_rest = |sums: &ExactSums, bin: usize| {
+        (bin * width..(bin + 1) * width).any(|place| sums.rounded(place) != 0.0)
+    };
+    let empty = || (0..n).filter(|&bin| counted.count[bin] == 0);
+    if !are_alike || counted.sums.iter().any(|sums| empty().any(|bin| has_rest(sums, bin))) {
+        return Err(Error::Value(
+            "The rows of two nodes are not those of the node above: an answer or a checkpoint of the fit is damaged.".into(),
+        ));
+    }
+    Ok(counted)
+}
+
 /// An integer that grows as the number does.
 pub(super) fn ordered_bits(x: f64) -> u64 {
     let bits = x.to_bits();

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::base::GrownBase;
-use super::bins::check_counts;
+use super::bins::{check_counts, rest_of};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::cuts::{ColumnBound, Cuts, PartCut};
@@ -229,7 +229,7 @@ impl Growth {
     /// Takes what was answered to the last question.
     ///
     /// # Errors
-    /// [`Error::Value`] if a bin holds 2^32 rows or more.
+    /// [`Error::Value`](crate::error::Error::Value) if a bin holds 2^32 rows or more, or rows are not those of before.
     pub fn tell(&mut self, asked: &Wanted, fills: Vec<Vec<Bins>>, opened: Vec<Bins>) -> Result<()> {
         check_counts(fills.iter().flatten().chain(&opened))?;
         if self.nodes.is_empty() {
@@ -254,13 +254,9 @@ impl Growth {
             let large = left + left + 1 - small;
             let Some(of_small) = answered.remove(&small) else { continue };
             if let Some(counted) = answered.remove(&large) {
-                let mut of_large = counted;
-                for ((bins, all), less) in of_large.iter_mut().zip(of_parent).zip(&of_small) {
-                    bins.sums = all.sums.map(|mut sums| {
-                        less.sums.iter().for_each(|less| sums.take_away(less));
-                        sums
-                    });
-                }
+                let columns = counted.into_iter().zip(of_parent).zip(&of_small);
+                let rest = |((counted, all), less)| rest_of(counted, all, less);
+                let of_large = columns.map(rest).collect::<Result<Vec<_>>>()?;
                 self.judge(large, of_large);
             }
             if matches!(self.nodes[small].state, State::New) {
