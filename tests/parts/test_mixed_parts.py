@@ -25,7 +25,10 @@ from parts_frames import (
 from treeclust_rs.parts import Answer, Fit, Question, fit_batches
 from treeclust_rs.parts.protocol import Gathering
 
-pytestmark = pytest.mark.filterwarnings("ignore:Only .* clusters:UserWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Only .* clusters:UserWarning"),
+    pytest.mark.filterwarnings("ignore:.*nearer to the center of another:UserWarning"),
+]
 
 
 def model_of(centers, **options):
@@ -98,12 +101,46 @@ def test_mixed_tables_give_the_tree_of_memory(columns, bins, monkeypatch):
     assert n_trees > 15
 
 
+@pytest.mark.parametrize("bins", [None, (3, 2)])
+def test_robust_units_are_those_of_memory(bins, monkeypatch):
+    monkeypatch.setattr(Fit, "_bins", bins)
+    rng = np.random.default_rng(20)
+    n_trees = 0
+    for trial in range(10):
+        n = int(rng.integers(20, 300))
+        frame = mixed_frame(rng, n, gaps=[0, 0.15, 0.6][trial % 3])
+        frame = frame.select(COLUMNS[list(COLUMNS)[trial % len(COLUMNS)]])
+        if "amount" in frame.columns and trial % 2:
+            frame = frame.with_columns(pl.lit(None, dtype=pl.Float64).alias("amount"))
+        if "count" in frame.columns and trial % 3:  # no range between the quartiles
+            frame = frame.with_columns(pl.when(pl.int_range(n) % 9 == 0).then("count").otherwise(1))
+        weight = rng.choice([0.0, 0.5, 1.0, 2.3], size=n) if trial % 2 else None
+        ends = ends_of(rng, n, 4)
+        make = partial(model_of, centers_for(rng, frame, 3), scale="robust")
+        n_trees += both(make, frame, weight, ends, rng)
+        n_trees += both(partial(own_model, 3, scale="robust"), frame, weight, ends, rng)
+        labels = np.arange(n) % 3
+        n_trees += both(
+            partial(tc.ExKMC, base_tree=None, scale="robust"),
+            frame,
+            weight,
+            ends,
+            rng,
+            labels=labels,
+        )
+    assert n_trees > 25
+
+
 def test_a_checkpoint_goes_on_in_every_round():
     rng = np.random.default_rng(30)
     frame = mixed_frame(rng, 250)
     centers = centers_for(rng, frame, 4)
     parts = parts_of(frame, [0, 90, 90, 250])
-    for make in (partial(model_of, centers, scale="standard"), partial(own_model, 3)):
+    for make in (
+        partial(model_of, centers, scale="standard"),
+        partial(model_of, centers, scale="robust"),
+        partial(own_model, 3),
+    ):
         fit = Fit(make(), feature_names=frame.columns)
         same(converse(fit, parts, make=make), make().fit(frame))
 

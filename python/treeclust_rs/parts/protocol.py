@@ -329,8 +329,8 @@ class Fit(Generic[Model]):
         finds them; of more rows than that they then move to the means of their clusters, up to
         three times. With ``criterion="kmedians"`` k-medians finds them, and they stay the medians
         of the rows drawn. Where columns hold text or booleans, centers have a coordinate for each
-        level, as in `fit`. IMM's base (the default `base_tree` of ExKMC) and ``scale="robust"``
-        take complete numbers, ``"kmedians"`` these and no such base.
+        level, as in `fit`. IMM's base (the default `base_tree` of ExKMC) takes complete numbers,
+        ``"kmedians"`` these and no such base.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
@@ -483,16 +483,14 @@ class Fit(Generic[Model]):
         self._table = table
 
     def _check_order_statistics(self, table: Table) -> None:
-        """Raise ValueError if medians or quartiles are wanted of columns that have none."""
+        """Raise ValueError if medians are wanted of columns that are no complete numbers."""
         if table.is_plain:
             return
-        for name, value in (("criterion", "kmedians"), ("scale", "robust")):
-            wanted = getattr(self._model, name)
-            if isinstance(wanted, str) and wanted == value:
-                raise ValueError(
-                    f'A fit in parts takes {name}="{value}" where columns are complete numbers. '
-                    f"Drop or fill the others. {IN_MEMORY}."
-                )
+        if self._model.criterion == "kmedians":
+            raise ValueError(
+                'A fit in parts takes criterion="kmedians" where columns are complete numbers. '
+                f"Drop or fill the others. {IN_MEMORY}."
+            )
 
     def _check_classes(self) -> None:
         """Raise ValueError if the labels of the parts do not suit the model's parameters."""

@@ -638,12 +638,12 @@ impl PartsFit {
 
     /// The search for the quartiles of all rows.
     pub(super) fn quartiles(&self) -> Ranks {
-        Ranks::new(Order::Quartiles, 1, self.settings.n_features, self.settings.most_values())
+        Ranks::new(Order::Quartiles, 1, &self.columns, self.settings.most_values())
     }
 
     /// The search for the medians of clusters.
     pub(super) fn medians(&self, k: usize) -> Ranks {
-        Ranks::new(Order::Median, k, self.settings.n_features, self.settings.most_values())
+        Ranks::new(Order::Median, k, &self.columns, self.settings.most_values())
     }
 
     /// The tree is grown: what is asked of its leaves.

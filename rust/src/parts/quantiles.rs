@@ -1,4 +1,4 @@
-//! Order statistics of columns, by groups of rows: quartiles that set units, and medians of clusters.
+//! Order statistics of columns of numbers, by groups of rows: quartiles that set units, and medians of clusters.
 //!
 //! The rows of a group are counted and weighed in bins of a column; the bins in which the wanted weights are reached are
 //! opened into smaller bins, at last to values. Weights are added up exactly, so that the values found depend neither on
@@ -9,10 +9,12 @@ use std::collections::BTreeMap;
 use super::answer::Bins;
 use super::bins::{GatheredBins, with_runs};
 use super::bytes::{Reader, Writer};
+use super::columns::PartColumn;
 use super::gathering::opened_at;
 use super::opening::opened_by_rows;
 use super::question::{Open, RanksAsk};
 use crate::error::Result;
+use crate::exact::ExactSums;
 use crate::memory;
 use crate::parallel;
 use crate::table::Table;
@@ -52,22 +54,28 @@ impl Order {
     }
 }
 
-/// A search for order statistics of all columns of some groups of rows.
+/// A search for order statistics of all columns of numbers of some groups of rows, over observed cells.
 pub(crate) struct Ranks {
     order: Order,
     n_groups: usize,
-    n_features: usize,
+    /// By column whether it holds numbers.
+    are_numbers: Vec<bool>,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
     /// Whether some part gave weights.
     weighted: bool,
-    /// By group, and by column, the rows in bins; empty before the first answer.
+    /// By group, and by column, the rows in bins; no bins of levels; empty before the first answer.
     columns: Vec<Bins>,
 }
 
 impl Ranks {
-    pub fn new(order: Order, n_groups: usize, n_features: usize, most_values: u64) -> Self {
-        Ranks { order, n_groups, n_features, most_values, weighted: false, columns: vec![] }
+    pub fn new(order: Order, n_groups: usize, columns: &[PartColumn], most_values: u64) -> Self {
+        let are_numbers = columns.iter().map(|column| column.levels.is_none()).collect();
+        Ranks { order, n_groups, are_numbers, most_values, weighted: false, columns: vec![] }
+    }
+
+    fn n_features(&self) -> usize {
+        self.are_numbers.len()
     }
 
     /// The ranges that are asked for next, by group, column and cell; none if the values are known. `ends`: of the
@@ -80,9 +88,11 @@ impl Ranks {
             high: f64::INFINITY,
             ends: Some(ends[feature].clone()),
         };
-        let places = (0..self.n_groups).flat_map(|g| (0..self.n_features).map(move |f| (g, f)));
+        let d = self.n_features();
+        let places = (0..self.n_groups).flat_map(|g| (0..d).map(move |f| (g, f)));
         if self.columns.is_empty() {
-            return places.map(|(group, feature)| whole(group, feature)).collect();
+            let numbers = places.filter(|&(_, feature)| self.are_numbers[feature]);
+            return numbers.map(|(group, feature)| whole(group, feature)).collect();
         }
         let mut opens = vec![];
         for ((node, feature), bins) in places.zip(&self.columns) {
@@ -102,12 +112,17 @@ impl Ranks {
     /// Takes the answer about [`Ranks::opens`].
     pub fn tell(&mut self, asked: &[Open], weighted: bool, opened: Vec<Bins>) {
         self.weighted = weighted;
+        let d = self.n_features();
         if self.columns.is_empty() {
-            self.columns = opened;
+            let none = Bins { sums: Some(ExactSums::new(0)), ..Bins::empty(0, false, 1) };
+            self.columns = vec![none; self.n_groups * d];
+            for (open, bins) in asked.iter().zip(opened) {
+                self.columns[open.node * d + open.feature] = bins;
+            }
             return;
         }
         for (open, smaller) in asked.iter().zip(opened) {
-            self.columns[open.node * self.n_features + open.feature].put(open, smaller);
+            self.columns[open.node * d + open.feature].put(open, smaller);
         }
     }
 
@@ -139,13 +154,16 @@ impl Ranks {
     }
 
     /// By column the interquartile range of all rows by that of a normal distribution; NaN where it is 0 or leaves the
-    /// range of doubles.
+    /// range of doubles, and of columns of levels or without an observed cell.
     pub fn spreads(&self) -> Vec<f64> {
         let quartile = |beside: &[f64]| match self.weighted {
             true => beside[0] / 2.0 + beside[1] / 2.0,
             false => beside[1] - (beside[1] - beside[0]) * 0.5,
         };
         let spread = |values: Vec<f64>| {
+            if values.is_empty() {
+                return f64::NAN;
+            }
             let [first, third] = [&values[..2], &values[2..]].map(quartile);
             let spread = third / IQR_OF_NORMAL - first / IQR_OF_NORMAL;
             if spread > 0.0 && spread.is_finite() { spread } else { f64::NAN }
@@ -167,7 +185,7 @@ impl Ranks {
     pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         self.weighted = reader.flag()?;
         if reader.flag()? {
-            for _ in 0..self.n_groups * self.n_features {
+            for _ in 0..self.n_groups * self.n_features() {
                 let bins = Bins::read(reader)?;
                 if bins.width != 1 || bins.sums.is_none() {
                     return Err(reader.broken());
