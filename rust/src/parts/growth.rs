@@ -652,7 +652,8 @@ impl Growth {
         else {
             return None;
         };
-        *columns.get_mut(feature)? = self.cuts.bound(node, feature, &bins).0;
+        let column = columns.get_mut(feature)?;
+        *column = self.cuts.bound(node, feature, &bins).0;
         opened.insert(feature, bins);
         Some(())
     }
