@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -313,6 +313,21 @@ def test_columns_that_are_hardly_meant_as_text(tmp_path, monkeypatch, cells, mes
     lines = ["v,w", *(f"{cell},{row}" for row, cell in enumerate(cells))]
     Path("t.csv").write_text("\n".join(lines) + "\n")
     assert main(["fit", "t.csv", *FIT]) == 3
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("form", "first"), [("%Y-%m-%d", "2024-01-01"), ("%Y-%m-%d %H:%M", "2024-01-01 00:00")]
+)
+def test_dates_that_parquet_holds_as_text(tmp_path, monkeypatch, capsys, form, first):
+    monkeypatch.chdir(tmp_path)
+    days = [(datetime(2024, 1, 1) + timedelta(days=day)).strftime(form) for day in range(300)]
+    pl.DataFrame({"v": days, "w": range(300)}).write_parquet("t.parquet")
+    assert main(["fit", "t.parquet", *FIT]) == 3
+    message = (
+        f"dates or times that the file holds as text: 'v' (row 0: '{first}') (rows count from 0). "
+        "Write them with a type of dates or times, or leave columns out: add --drop v."
+    )
     assert message in capsys.readouterr().err
 
 

@@ -38,6 +38,8 @@ class TextRemarks:
     """Numbers or times but for a few cells."""
     dates: dict[str, str] = field(default_factory=dict)
     """More levels than are taken: dates in another form than is read."""
+    times: dict[str, str] = field(default_factory=dict)
+    """More levels than are taken: dates or times that a file with types holds as text."""
     commas: dict[str, str] = field(default_factory=dict)
     """Numbers with decimal commas."""
     number_like: list[str] = field(default_factory=list)
@@ -95,6 +97,8 @@ def _look_at(source: Source, column: pl.Series, chosen: bool, found: TextRemarks
             found.dates[name] = example
         else:
             found.date_like.append(name)
+    elif is_wide and source.text is None and not odd_times(cells).any():
+        found.times[name] = example
     elif is_wide:
         found.wide[name] = f"{name!r} ({n_levels:,} levels, such as {cells.drop_nulls()[0]!r:.40})"
     elif is_number and n_levels > 1 and read.is_uniform:
@@ -129,11 +133,12 @@ def _problems(found: TextRemarks) -> str:
         (f"text of more than {MISSING_LEVEL} levels", found.wide),
         ("numbers that are written as text", found.numbers),
         ("dates in another form than 2024-12-31", found.dates),
+        ("dates or times that the file holds as text", found.times),
         ("numbers with decimal commas", found.commas),
         ("numbers or times but for some cells", found.slips),
     ]
     told = [f"{what}: {listed(list(cells.values()), 'column')}" for what, cells in parts if cells]
-    counted = found.numbers or found.dates or found.commas or found.slips
+    counted = found.numbers or found.dates or found.times or found.commas or found.slips
     return "; ".join(told) + (" (rows count from 0)" if counted else "")
 
 
@@ -156,6 +161,7 @@ def _ways_out(found: TextRemarks, read_as: ReadAs, arguments: argparse.Namespace
         ways.append(f"Take {','.join(chosen)} out of --levels.")
     for columns, what in (
         (found.dates, "Write dates as 2024-12-31"),
+        (found.times, "Write them with a type of dates or times"),
         (found.slips, "Mend or empty these cells"),
     ):
         if columns:

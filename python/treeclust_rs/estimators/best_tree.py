@@ -154,10 +154,11 @@ class BestTree(CentersTree):
 
     Each start is refined ("refine"): test by test, from the leaves up, the best threshold is taken,
     with the clusters' means in between. The best go on, in stages of equal work that half of them
-    leave: a subtree is taken out and grown anew, by all columns ("recreate"), by some ("sample") or
-    after a random cut ("shake"), or with one leaf less, which is added elsewhere ("transfer"); a
-    test is drawn anew ("perturb"), a split and the one below it exchange their tests ("swap"), or a
-    subtree comes from another of these trees ("cross").
+    leave: a subtree is taken out and grown anew, by all columns ("recreate"), by some, in half of
+    the cases with one level against the rest ("sample"), or after a random cut ("shake"), or with
+    one leaf less, which is added elsewhere ("transfer"); a test is drawn anew ("perturb"), a split
+    and the one below it exchange their tests ("swap"), or a subtree comes from another of these
+    trees ("cross").
     Changes are drawn in batches, by seeds of their own: the tree is the same for every number of
     threads. Memory beside the table: 10 n d bytes and 8 n k a thread; for k-medians up to 24 n d a
     thread more. With gaps or levels starts take 17 n d more, a column of levels counting as one a

@@ -3,7 +3,7 @@
 //! | move | what happens at a node drawn at random |
 //! |---|---|
 //! | recreate | its subtree of s leaves is grown anew with s leaves, and those that the tree has to spare |
-//! | sample | as recreate, the first cut from a random sample of columns |
+//! | sample | as recreate, the first cut from a random sample of columns; of levels in half of the cases some one alone |
 //! | shake | as recreate, the first cut and the shares of the leaves at random |
 //! | transfer | its subtree gets one leaf fewer, and a costly leaf elsewhere one more |
 //! | swap | it exchanges tests with a child of it; rows are sent down anew |
@@ -24,6 +24,7 @@ use super::refine::Refine;
 use super::regrow::Cuts;
 use super::segments::Segments;
 use super::state::{Patches, State, Task};
+use crate::tree::LevelSet;
 
 /// Passes of refinement over a new subtree.
 const PASSES: usize = 2;
@@ -127,7 +128,7 @@ impl Task<'_> {
                 rng.shuffle(&mut columns);
                 columns.truncate(n);
                 columns.sort_unstable();
-                Cuts::FirstAmong(columns)
+                Cuts::FirstAmong(columns, self.some_levels(rng))
             }
             Move::Shake => {
                 let cut = self.random_cut(tree, id, rng)?;
@@ -137,6 +138,12 @@ impl Task<'_> {
             _ => Cuts::Best,
         };
         Some(self.grow_at(state, id, n_leaves, &cuts))
+    }
+
+    /// The levels that a first cut may take alone, at random, in half of the cases; none in a table without levels.
+    fn some_levels(&self, rng: &mut Rng) -> Option<LevelSet> {
+        let takes_one = self.ranks.has_levels() && rng.bool();
+        takes_one.then(|| (0..=u8::MAX).filter(|_| rng.bool()).collect())
     }
 
     /// Grows the subtree of a node with so many leaves.

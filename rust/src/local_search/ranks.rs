@@ -226,6 +226,11 @@ impl Ranks {
         }
     }
 
+    /// Whether there are columns of levels.
+    pub fn has_levels(&self) -> bool {
+        self.columns.iter().any(|column| column.form.is_levels)
+    }
+
     /// What the ranks of a column stand for.
     pub fn form(&self, feature: usize) -> ColumnForm {
         self.columns[feature].form

@@ -94,6 +94,7 @@ impl Refine<'_> {
             total: [all],
             min_rows: self.min_rows,
             margin: TIE * size,
+            alone: None,
         };
         let found = sweep.best(&node, 0..self.ranks.n_features(), |l, r| f64::min(l[0], r[0]));
         let found = found.filter(|found| found.score < best);

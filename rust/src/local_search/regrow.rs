@@ -13,6 +13,7 @@ use super::segments::{Node, Segments};
 use super::sweep::{NodeRows, ScoredCut, Sweep, Work};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
+use crate::tree::LevelSet;
 
 /// Most labels that take part.
 const MAX_LABELS: usize = 32;
@@ -26,8 +27,8 @@ const TIE: f64 = 1e-12;
 pub(super) enum Cuts {
     /// The best of all columns.
     Best,
-    /// The first one the best among these columns.
-    FirstAmong(Vec<usize>),
+    /// The first one the best among these columns; of levels, if some are given, one of them against the rest.
+    FirstAmong(Vec<usize>, Option<LevelSet>),
     /// This one first, with so many leaves on either side.
     FirstGiven(RankCut, [usize; 2]),
     /// Each the best of a random half of the columns.
@@ -148,8 +149,8 @@ impl Regrow<'_> {
         growth.open(0, growth.rows.len(), depth);
         match cuts {
             Cuts::Best | Cuts::Sampled(_) => growth.expand(0, n_leaves),
-            Cuts::FirstAmong(columns) if n_leaves > 1 => {
-                growth.search_among(0, columns.iter().copied());
+            Cuts::FirstAmong(columns, alone) if n_leaves > 1 => {
+                growth.search_among(0, columns.iter().copied(), *alone);
                 if growth.nodes[0].best.is_none() {
                     growth.search(0);
                 }
@@ -165,7 +166,7 @@ impl Regrow<'_> {
                     growth.expand_below(child, share);
                 }
             }
-            Cuts::FirstAmong(_) | Cuts::FirstGiven(..) => {}
+            Cuts::FirstAmong(..) | Cuts::FirstGiven(..) => {}
         }
         let mut tree = Segments { nodes: vec![], rows: vec![] };
         growth.write(0, &mut tree.nodes);
@@ -208,17 +209,22 @@ impl<const K: usize> Growth<'_, K> {
     fn search(&mut self, id: usize) {
         let d = self.of.ranks.n_features();
         match &mut self.sampler {
-            None => self.search_among(id, 0..d),
+            None => self.search_among(id, 0..d, None),
             Some(rng) => {
                 let mut columns = rng.choose_multiple(0..d, d.div_ceil(2));
                 columns.sort_unstable();
-                self.search_among(id, columns.into_iter());
+                self.search_among(id, columns.into_iter(), None);
             }
         }
     }
 
-    /// Finds the best cut of a leaf in some columns.
-    fn search_among(&mut self, id: usize, features: impl Iterator<Item = usize>) {
+    /// Finds the best cut of a leaf in some columns. `alone`: see [`NodeRows::alone`].
+    fn search_among(
+        &mut self,
+        id: usize,
+        features: impl Iterator<Item = usize>,
+        alone: Option<LevelSet>,
+    ) {
         let Open { node, depth, total, .. } = &self.nodes[id];
         let limits = self.of.limits;
         let least = limits.min_samples_leaf.max(1);
@@ -237,6 +243,7 @@ impl<const K: usize> Growth<'_, K> {
             total: *total,
             min_rows: least,
             margin: TIE * cheapest(total),
+            alone,
         };
         let score = |left: &[f64; K], right: &[f64; K]| cheapest(left) + cheapest(right);
         self.nodes[id].best = self.sweep.best(&rows, features, score);

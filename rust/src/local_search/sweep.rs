@@ -19,6 +19,7 @@ use super::ranks::{LeftSide, MISSING, RankCut, Ranks};
 use crate::criterion::{ColumnForm, Groups, Levels};
 use crate::parallel::Monitor;
 use crate::rows::Csr;
+use crate::tree::LevelSet;
 
 /// Most buckets of a column.
 const BUCKETS: usize = 256;
@@ -197,6 +198,8 @@ pub(super) struct NodeRows<'a, const K: usize> {
     pub min_rows: usize,
     /// Sets of levels whose scores differ by no more are tied.
     pub margin: f64,
+    /// If given, levels are cut one against the rest only, and only these codes.
+    pub alone: Option<LevelSet>,
 }
 
 impl<'w, const K: usize> Sweep<'w, K> {
@@ -395,7 +398,10 @@ impl<'w, const K: usize> Sweep<'w, K> {
         score: impl Fn(&[f64; K], &[f64; K]) -> f64,
     ) -> Option<(usize, LeftSide, f64)> {
         if buckets.form.is_levels {
-            let (score, left) = self.best_levels(node, buckets)?;
+            let (score, left) = match node.alone {
+                None => self.best_levels(node, buckets),
+                Some(codes) => self.best_level(node, buckets, codes, score),
+            }?;
             return (score < lowest).then_some((0, left, score));
         }
         let (bucket, missing_left, score) = match self.missing.n_rows {
@@ -457,6 +463,33 @@ impl<'w, const K: usize> Sweep<'w, K> {
             Groups { feature: 0, count, sums, low: &codes, high: &codes, form, exact: None };
         let sets = Levels::new(groups, width, node.min_rows, node.margin).by_pairs();
         sets.into_iter().next().map(|(cost, set)| (cost, LeftSide::Levels(set)))
+    }
+
+    /// The best of some levels against the rest: its score, and what goes left.
+    fn best_level(
+        &self,
+        node: &NodeRows<'_, K>,
+        buckets: Buckets,
+        codes: LevelSet,
+        score: impl Fn(&[f64; K], &[f64; K]) -> f64,
+    ) -> Option<(f64, LeftSide)> {
+        let n_rows = node.rows.len();
+        let mut best = (f64::INFINITY, None);
+        for bucket in 0..buckets.n {
+            let (code, count) = (buckets.low as u8 + bucket as u8, self.count[bucket] as usize);
+            if !codes.contains(code) || count < node.min_rows || count + node.min_rows > n_rows {
+                continue;
+            }
+            let left = &self.sums[bucket];
+            let mut right = [0.0; K];
+            (0..K).for_each(|l| right[l] = node.total[l] - left[l]);
+            let score = score(left, &right);
+            if score < best.0 {
+                best = (score, Some(code));
+            }
+        }
+        let left = LeftSide::Levels([best.1?].into_iter().collect());
+        Some((best.0, left))
     }
 }
 
@@ -536,6 +569,7 @@ mod tests {
             total,
             min_rows: 1,
             margin: 0.0,
+            alone: None,
         };
         let work = Work::new(&monitor);
         Sweep::new(&work, false).best(&node, 0..1, |l, r| f64::min(l[0], r[0])).unwrap()
