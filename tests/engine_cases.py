@@ -35,7 +35,7 @@ def mixed_frame() -> pd.DataFrame:
 
 
 def mixed_model() -> Any:
-    return tc.ExKMC(4, base_tree=None, max_leaves=8, scale="standard", random_state=0)
+    return tc.ExKMC(4, max_leaves=8, scale="standard", random_state=0)
 
 
 def labels_of(X: np.ndarray) -> np.ndarray:

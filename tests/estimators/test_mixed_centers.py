@@ -64,3 +64,12 @@ def test_thresholds_at_boundaries_of_the_calendar_leave_each_center_its_leaf(kin
         np.testing.assert_array_equal(tree.leaf_clusters[leaves], [0, 1, 2])
         n_moved += (tree.threshold[tree.kind == 1] % (DAY // 24) == 0).sum()
     assert n_moved > 100
+
+
+def test_leaves_without_rows_do_not_stop_growth():
+    """More leaves than rows: three of the base are empty, and the fourth is worth a cut."""
+    X = np.array([[1.0, 1.0], [1.0, 1.0], [1.0, 2.0], [1.0, 1.0]])
+    centers = np.array([[0.04, 0.84], [0.5, 0.44], [0.48, 0.14], [0.07, 0.74]])
+    model = tc.ExKMC(reference=centers, max_leaves=5).fit(X)
+    assert model.n_leaves_ == 5
+    assert model.labels_.tolist() == model.reference_labels_.tolist() == [1, 1, 0, 1]

@@ -213,3 +213,20 @@ def test_many_rows_take_few_rounds(kind):
         expected = model_of(centers, max_leaves=20, min_samples_leaf=20).fit(X)
         same(found, expected)
         assert fit.n_rounds <= 2 * found.tree_.max_depth + 10
+
+
+def test_intervals_follow_the_base_of_mixed_tables():
+    rng = np.random.default_rng(9)
+    kinds = []
+    for trial in range(8):
+        frame = frames.mixed_frame(rng, 200, gaps=[0, 0.15][trial % 2])
+        make = partial(
+            model_of,
+            frames.centers_for(rng, frame, 4),
+            base_tree="imm",
+            max_leaves=16,
+            scale="standard",
+        )
+        assert frames.both(make, frame, None, [0, 30, 200], rng)
+        kinds += make().fit(frame).tree_.kind.tolist()
+    assert 2 in kinds

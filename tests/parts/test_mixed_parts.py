@@ -311,8 +311,14 @@ def test_centers_must_have_a_coordinate_for_each_level():
     frame = pl.DataFrame({"x": [0.0, 1.0, 2.0], "kind": ["a", "b", "a"]})
     with pytest.raises(ValueError, match=r"reference has 2 columns, but X has 3.*kind=a.*kind=b"):
         fit_batches(model_of(np.array([[0.0, 1.0], [2.0, 0.0]])), frame)
-    with pytest.raises(ValueError, match="feature_names has 2 columns, but the reference has cent"):
+    with pytest.raises(ValueError, match="reference has 1 column, but X has 3"):
         fit_batches(model_of(np.array([[0.0], [2.0]])), frame)
+    # Text without a value has no coordinate.
+    empty = frame.with_columns(kind=pl.lit(None, dtype=pl.String))
+    same(
+        fit_batches(model_of(np.array([[0.0], [2.0]])), empty),
+        model_of(np.array([[0.0], [2.0]])).fit(empty),
+    )
 
 
 def test_more_rows_than_are_drawn_move_the_centers_of_mixed_tables():

@@ -39,13 +39,13 @@ def check_max_leaves(max_leaves: float | None, n_clusters: int, is_default: bool
 
 
 def most_leaves(max_leaves: float | None, n_clusters: int, n_rows: int) -> int:
-    """Return the parameter `max_leaves` as a number: no tree has more leaves than rows.
+    """Return the parameter `max_leaves` as a number that no tree exceeds.
 
-    A base tree has a leaf for each cluster, though there may be fewer rows.
+    A leaf has a row, but of a base tree, which has one for each cluster, with rows or without.
     """
     if max_leaves is None:
         return n_clusters
-    return int(min(max_leaves, max(n_clusters, n_rows)))
+    return int(min(max_leaves, n_clusters + n_rows))
 
 
 @dataclass(frozen=True)

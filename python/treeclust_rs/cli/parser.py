@@ -133,7 +133,7 @@ def _add_fit(commands: Any) -> None:
         "  treeclust fit points.parquet --method kauri -k 5 --leaves 8 --kernel rbf\n"
         "  treeclust fit rings.csv --method kernel-expand -k 2 --leaves 6 --gamma scale\n"
         "  treeclust fit customers.csv --method oblique -k 6 --scale standard --alpha 3\n"
-        "  treeclust fit folder/ --drop id --method exkmc --base-tree none --stream -o m.json",
+        "  treeclust fit folder/ --drop id --method exkmc --stream -o m.json",
     )
     _add_data(parser)
     add_fit_options(parser)

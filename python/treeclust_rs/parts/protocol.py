@@ -22,7 +22,6 @@ from .._data import (
     align_table,
     check_feature_names,
     check_sample_weight,
-    is_time,
     observed_rows,
     take_rows,
 )
@@ -329,8 +328,7 @@ class Fit(Generic[Model]):
         than that they then move to the means of their clusters, up to three times. With
         ``criterion="kmedians"`` k-medians finds them, and they stay the medians of the rows drawn.
         Where columns hold text or booleans, centers have a coordinate for each level, as in `fit`.
-        IMM's base (the default `base_tree` of ExKMC) takes complete numbers, ``"kmedians"`` these
-        and no such base.
+        ``"kmedians"`` takes complete numbers and no base tree.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
@@ -471,12 +469,6 @@ class Fit(Generic[Model]):
             for (kind, levels), column in zip(columns, facts, strict=True)
         ]
         table = table_of(self._table, held)
-        has_times = any(is_time(kind) for kind, _ in columns)
-        if cut_score_of(self._model) is not None and (has_times or not table.is_plain):
-            raise ValueError(
-                "A fit in parts grows a base tree where columns are complete numbers. Drop or fill "
-                f"the others, or take ExKMC with base_tree=None: from one leaf. {IN_MEMORY}."
-            )
         self._check_order_statistics(table)
         if self._centers is not None:
             read_centers(self._centers, table, what_of(self._model.reference))
@@ -625,8 +617,12 @@ class Fit(Generic[Model]):
         classes = self._core.classes or list(range(k))
         if self._core.classes is not None:
             warn_of_misfit(found.misfit, stacklevel=2)
+        base_centers = None
+        if cut_score_of(model) is not None:
+            encoding = Encoding.of(self._table, np.zeros_like(found.scale), found.scale)
+            base_centers = encoding.numbers(found.centers)
         beside = found.below, found.above, found.below_lower, found.above_lower
-        tree = grown.build(classes, self._table, beside=beside)
+        tree = grown.build(classes, self._table, base_centers=base_centers, beside=beside)
         path = grown.cost_path(found.minimum)
         warn_of_lost(
             k,
@@ -662,11 +658,6 @@ def _number_of_columns(
         raise TypeError(f"n_features must be an int. Got {given!r} instead.")
     width = None if centers is None else centers.shape[1]
     known = width if names is None else len(names)
-    if width is not None and known is not None and width < known:
-        raise ValueError(
-            f"feature_names has {format_count(known, 'column')}, but the reference has centers of "
-            f"{width}."
-        )
     if known is None:
         known = given
     if known is None:

@@ -69,6 +69,13 @@ impl LevelShares {
         LevelShares { shares, n_levels }
     }
 
+    /// The shares of some of the centers, numbered anew.
+    pub(crate) fn of_centers(&self, centers: &[usize]) -> Self {
+        let n = self.n_levels;
+        let of_center = |&center: &usize| &self.shares[center * n..(center + 1) * n];
+        LevelShares { shares: centers.iter().flat_map(of_center).copied().collect(), n_levels: n }
+    }
+
     /// Whether two centers have the same shares.
     pub(crate) fn are_equal(&self, a: usize, b: usize) -> bool {
         (0..self.n_levels).all(|level| (self.of(a, level) - self.of(b, level)).abs() <= CLOSE)

@@ -37,6 +37,7 @@ pub mod sums;
 
 pub use groups::{ColumnForm, Groups, MissingRows};
 pub(crate) use groups::{OwnGroups, range_of};
+pub(crate) use level_mistakes::LevelShares;
 pub use level_mistakes::{CenterGroup, CenterSide};
 pub(crate) use levels::Levels;
 

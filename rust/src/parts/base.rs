@@ -8,23 +8,27 @@
 //! widest part between them ([`narrow`]). Ranges of the gap that may hold a wider part than any known one are asked for again, in
 //! smaller bins. What is below does not wait for this: the rows that are searched there go the same way wherever in the gap
 //! the cut lies.
+//!
+//! **Open sides.** A cut says where missing cells and levels go that rows with their center have; the others go to the side
+//! with more of the node's rows. Where some rows are not with their center, these are asked for, once all cuts above are known.
 
 use std::borrow::Cow;
 
 use super::answer::Bins;
-use super::base_ask::{BaseSums, BaseTotals, CenterEnds};
+use super::base_ask::{BaseSums, BaseTotals, CenterEnds, SidesAsk};
+use super::base_cut::{BaseColumn, BaseCut, Inside, Sides, sides_of};
 use super::bins::{check_counts, own_groups};
 use super::bytes::{Reader, Writer};
+use super::columns::{PartColumn, numbers_of};
 use super::opening::open_ranges;
 use super::question::Open;
 use super::routing::TestNode;
 use crate::criterion::centers::{CenterColumns, ColumnEnds, Coordinate, Snap};
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::mistakes::{Mistakes, MistakesNode};
-use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, Gap, OwnGroups};
+use crate::criterion::{Criterion, CutForm, LevelShares};
 use crate::error::{Error, Result};
-use crate::exact::ExactSums;
-use crate::grow::{WIDTH_TIE, narrow, test_of};
+use crate::grow::test_of;
 use crate::imm::no_cut;
 use crate::parallel;
 use crate::search::{KEY_TIE, choose_cut};
@@ -35,11 +39,11 @@ const GAP_BINS: usize = 4096;
 /// A base tree that grows.
 pub(crate) struct BaseGrowth {
     score: CutScore,
-    n_features: usize,
+    columns: Vec<BaseColumn>,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
     gap_bins: usize,
-    /// k x d: the centers in the columns' own units, as sums.
+    /// k x d: the centers in the columns' own units, as sums; 0 for levels.
     centers: [Vec<f64>; 2],
     nodes: Vec<BaseNode>,
     /// After the first answer.
@@ -72,31 +76,13 @@ enum State {
     Cut(BaseCut),
 }
 
-struct BaseCut {
-    feature: usize,
-    gap: Gap,
-    /// The weight of the rows that it separates from their center, as the tree tells it, and exactly.
-    mistakes: f64,
-    separated: f64,
-    inside: Inside,
-}
-
-/// What is known of the rows in a gap that are not with their center.
-enum Inside {
-    /// Nothing.
-    Unknown,
-    /// Ranges of them: the least and the largest cell of each, and how many rows.
-    Ranges(Vec<(f64, f64, u64)>),
-    /// The gap has been narrowed.
-    Done,
-}
-
 /// What a base tree asks next.
 #[derive(Default)]
 pub(crate) struct BaseWanted {
     pub fills: Vec<usize>,
     pub opens: Vec<Open>,
     pub gaps: Vec<Open>,
+    pub sides: Vec<SidesAsk>,
     pub centers: bool,
     pub totals: bool,
 }
@@ -104,6 +90,8 @@ pub(crate) struct BaseWanted {
 /// A base tree that is grown: entries by node, in the order in which memory makes them.
 pub(crate) struct BaseTree {
     pub nodes: Vec<TestNode>,
+    /// Whether missing cells, of which the fit has none in the column, go to the side with more rows.
+    pub is_open: Vec<bool>,
     /// The only center of each leaf.
     pub center: Vec<Option<usize>>,
     /// [`crate::imm::BaseNodes::mistakes`].
@@ -111,20 +99,44 @@ pub(crate) struct BaseTree {
 }
 
 impl BaseGrowth {
-    /// A tree of one leaf. `centers`: k x d, in the columns' own units, as sums. `bins`: most bins of a column.
+    /// A tree of one leaf. `centers`: k x the columns' widths, in the columns' own units, as sums. `bins`: most bins of a
+    /// column.
     pub fn new(
         score: CutScore,
-        centers: [Vec<f64>; 2],
-        n_features: usize,
+        centers: [&[f64]; 2],
+        columns: &[PartColumn],
         most_values: u64,
         bins: Option<usize>,
     ) -> Self {
-        let k = centers[0].len() / n_features;
+        let width: usize = columns.iter().map(PartColumn::width).sum();
+        let k = centers[0].len() / width.max(1);
+        let mut first = 0;
+        let column = |column: &PartColumn| {
+            let of_center = |center: usize| &centers[0][center * width + first..][..column.width()];
+            let shares = column.n_levels().map(|n_levels| {
+                LevelShares::new((0..k).flat_map(of_center).copied().collect(), n_levels)
+            });
+            first += column.width();
+            let n_levels = column.n_levels().unwrap_or(0);
+            BaseColumn { form: column.form(), fill: column.fill(), n_levels, shares }
+        };
+        let of_levels = columns.iter().map(column).collect();
+        let centers = centers.map(|points| numbers_of(points, columns));
+        let columns: Vec<BaseColumn> = of_levels;
         let root =
             BaseNode { centers: (0..k).collect(), parent: None, left: None, state: State::New };
         let gap_bins = bins.unwrap_or(GAP_BINS).max(2);
         let nodes = vec![root];
-        BaseGrowth { score, n_features, most_values, gap_bins, centers, nodes, known: None }
+        BaseGrowth { score, columns, most_values, gap_bins, centers, nodes, known: None }
+    }
+
+    fn n_features(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Number of centers.
+    fn k(&self) -> usize {
+        self.centers[0].len() / self.n_features()
     }
 
     /// Grows as far as is known, and says what to ask next: at first where the centers lie, in the end the totals.
@@ -147,9 +159,11 @@ impl BaseGrowth {
     /// The tree for routing.
     pub fn routing(&self) -> Vec<TestNode> {
         let node = |node: &BaseNode| match (&node.state, node.left) {
-            (State::Cut(cut), Some(left)) => {
-                let test = test_of(cut.feature, Cut::threshold(cut.gap));
-                TestNode { test, left, missing_left: false }
+            (State::Cut(BaseCut { feature, cut, .. }), Some(left)) => {
+                // Cells that count as a value go with it; other ones are of rows that are not searched below.
+                let with_value = self.columns[*feature].fill.is_some_and(|x| cut.goes_left(x));
+                let missing_left = cut.missing_left.unwrap_or(with_value);
+                TestNode { test: test_of(*feature, *cut), left, missing_left }
             }
             _ => TestNode::leaf(),
         };
@@ -158,7 +172,7 @@ impl BaseGrowth {
 
     /// By center the leaf where it is alive.
     pub fn leaf_of_center(&self) -> Vec<usize> {
-        let mut leaf_of_center = vec![0; self.centers[0].len() / self.n_features];
+        let mut leaf_of_center = vec![0; self.k()];
         for (id, node) in self.nodes.iter().enumerate().filter(|(_, node)| node.left.is_none()) {
             node.centers.iter().for_each(|&center| leaf_of_center[center] = id);
         }
@@ -206,12 +220,17 @@ impl BaseGrowth {
             ranges.extend(filled.map(|bin| (bins.low[bin], bins.high[bin], bins.count[bin])));
             ranges.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         }
+        for (asked, counts) in asked.sides.iter().zip(sums.sides) {
+            if let State::Cut(cut) = &mut self.nodes[asked.node].state {
+                cut.choose_sides(counts, self.columns[cut.feature].n_levels);
+            }
+        }
         Ok(())
     }
 
     /// Snaps the centers.
     fn know(&mut self, ends: CenterEnds, total_weight: f64) {
-        let (d, k) = (self.n_features, ends.n_rows.len());
+        let (d, k) = (self.n_features(), ends.n_rows.len());
         let [high, low] = &self.centers;
         let coordinates = |f: usize| {
             let center = |c: usize| Coordinate::of_sum(high[c * d + f], low[c * d + f]);
@@ -219,7 +238,9 @@ impl BaseGrowth {
         };
         let original = (0..d).map(coordinates).collect();
         let n_rows = ends.n_rows.iter().map(|&n| u32::try_from(n).unwrap_or(u32::MAX)).collect();
-        let snap = Snap::new(EndsOfParts { ends: &ends, d }, n_rows, original, &vec![None; d]);
+        let shares: Vec<Option<LevelShares>> =
+            self.columns.iter().map(|column| column.shares.clone()).collect();
+        let snap = Snap::new(EndsOfParts { ends: &ends, d }, n_rows, original, &shares);
         let sorted = parallel::map(0..d, |f| snap.column(f, true));
         let half_range = (0..d).map(|f| snap.half_range(f)).collect();
         self.known = Some(Known { ends, total_weight, sorted, half_range });
@@ -244,20 +265,29 @@ impl BaseGrowth {
             let range = self.range_of(id);
             let mut below = (false, false);
             if let State::Cut(cut) = &mut self.nodes[id].state {
+                let column = &self.columns[cut.feature];
                 if are_clean {
                     cut.inside = Inside::Done;
+                    if let Sides::Open { active, .. } = cut.sides {
+                        cut.choose_sides(active, column.n_levels);
+                    }
                 }
                 if are_settled {
                     wanted.gaps.extend(cut.settle(id, range, self.gap_bins));
+                    wanted.sides.extend(cut.open_sides(id));
                 }
-                let is_done = matches!(cut.inside, Inside::Done);
+                let is_done =
+                    matches!(cut.inside, Inside::Done) && matches!(cut.sides, Sides::Done);
                 below = (are_settled && is_done, are_clean && cut.separated == 0.0);
             }
             above.push(below);
             id += 1;
         }
         wanted.opens = open_ranges(ranges, self.most_values);
-        let is_done = wanted.fills.is_empty() && wanted.opens.is_empty() && wanted.gaps.is_empty();
+        let is_done = wanted.fills.is_empty()
+            && wanted.opens.is_empty()
+            && wanted.gaps.is_empty()
+            && wanted.sides.is_empty();
         Ok((!is_done).then_some(wanted))
     }
 
@@ -277,7 +307,7 @@ impl BaseGrowth {
             return Ok(vec![]);
         };
         let n = centers.len();
-        let own = NodeCenters::new(known, centers);
+        let own = NodeCenters::new(known, &self.columns, centers);
         let criterion = Mistakes::of_weight(n, known.total_weight, own, self.score)?;
         let sums = columns[0].sums.as_ref();
         let total = |center: usize| {
@@ -289,8 +319,7 @@ impl BaseGrowth {
         let scale = criterion.scale(&node);
         let found = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
             // Mistakes read the sums of the bins themselves, too.
-            let sums = bins.sums.as_ref().map_or(vec![], ExactSums::all_rounded);
-            let groups = OwnGroups { sums, ..own_groups(bins, n, ColumnForm::default(), false) };
+            let groups = own_groups(bins, n, self.columns[feature].form, true);
             let mut inside = vec![0.0; bins.count.len()];
             let edge = criterion.bounds(&node, groups.view(feature), &mut inside);
             (groups, edge, inside)
@@ -326,21 +355,24 @@ impl BaseGrowth {
         let Some(best) = choose_cut(&criterion, &node, &near, &scores, 1, groups)? else {
             return Err(no_cut(centers));
         };
-        let (CutForm::Range { upper: gap, .. }, Some(cut)) = (best.cut.form, best.cut.centers)
-        else {
+        let Some(centers_of_cut) = best.cut.centers else {
             return Err(Error::Internal("a cut of another form.".into()));
         };
-        let sides = criterion.columns().split(&node.alive, best.feature, cut);
+        let sides = criterion.columns().split(&node.alive, best.feature, centers_of_cut);
         let of_side = |side: &[bool]| -> Vec<usize> {
             centers.iter().zip(side).filter(|(_, goes)| **goes).map(|(&center, _)| center).collect()
         };
         let sides = [of_side(&sides.0), of_side(&sides.1)];
         let cut = BaseCut {
             feature: best.feature,
-            gap,
-            mistakes: criterion.count(best.score, cut),
-            separated: cut.mistakes,
-            inside: Inside::Unknown,
+            cut: best.cut,
+            sides: sides_of(&best.cut, &columns[best.feature], &self.columns[best.feature]),
+            mistakes: criterion.count(best.score, centers_of_cut),
+            separated: centers_of_cut.mistakes,
+            inside: match best.cut.form {
+                CutForm::Range { .. } => Inside::Unknown,
+                _ => Inside::Done,
+            },
         };
         let left = self.nodes.len();
         self.nodes[id].state = State::Cut(cut);
@@ -380,8 +412,13 @@ impl BaseGrowth {
         };
         let center =
             |node: &BaseNode| node.centers.first().copied().filter(|_| node.left.is_none());
+        let is_open = |node: &BaseNode| match &node.state {
+            State::Cut(BaseCut { cut, .. }) => cut.missing_left.is_none(),
+            _ => true,
+        };
         BaseTree {
             nodes: self.routing(),
+            is_open: self.nodes.iter().map(is_open).collect(),
             center: self.nodes.iter().map(center).collect(),
             mistakes: self.nodes.iter().map(mistakes).collect(),
         }
@@ -408,21 +445,7 @@ impl BaseGrowth {
                 }
                 State::Cut(cut) => {
                     writer.u8(2);
-                    writer.len(cut.feature);
-                    let Gap { below, above } = cut.gap;
-                    writer.numbers(&[below, above, cut.mistakes, cut.separated]);
-                    match &cut.inside {
-                        Inside::Unknown => writer.u8(0),
-                        Inside::Done => writer.u8(1),
-                        Inside::Ranges(ranges) => {
-                            writer.u8(2);
-                            writer.len(ranges.len());
-                            for &(low, high, count) in ranges {
-                                writer.numbers(&[low, high]);
-                                writer.u64(count);
-                            }
-                        }
-                    }
+                    cut.write(writer);
                 }
             }
         }
@@ -433,7 +456,7 @@ impl BaseGrowth {
     /// # Errors
     /// [`Error::Value`] if the bytes are no such tree.
     pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
-        let (d, k) = (self.n_features, self.centers[0].len() / self.n_features);
+        let (d, k) = (self.n_features(), self.k());
         if reader.flag()? {
             let (ends, total_weight) = (CenterEnds::read(reader)?, reader.f64()?);
             if ends.n_rows.len() != k || !ends.has(k * d) {
@@ -457,7 +480,7 @@ impl BaseGrowth {
                     }
                     State::Filled(columns)
                 }
-                2 => State::Cut(read_cut(reader, d)?),
+                2 => State::Cut(BaseCut::read(reader, &self.columns)?),
                 _ => return Err(reader.broken()),
             };
             let is_cut = matches!(state, State::Cut(_));
@@ -477,96 +500,6 @@ impl BaseGrowth {
     }
 }
 
-fn read_cut(reader: &mut Reader<'_>, d: usize) -> Result<BaseCut> {
-    let feature = reader.index()?;
-    let (below, above) = (reader.f64()?, reader.f64()?);
-    let (mistakes, separated) = (reader.f64()?, reader.f64()?);
-    let inside = match reader.u8()? {
-        0 => Inside::Unknown,
-        1 => Inside::Done,
-        2 => {
-            let n = reader.len(24)?;
-            let ranges = (0..n).map(|_| Ok((reader.f64()?, reader.f64()?, reader.u64()?)));
-            Inside::Ranges(ranges.collect::<Result<_>>()?)
-        }
-        _ => return Err(reader.broken()),
-    };
-    let is_gap = below < above && below.is_finite() && above.is_finite();
-    if feature >= d || !is_gap {
-        return Err(reader.broken());
-    }
-    Ok(BaseCut { feature, gap: Gap { below, above }, mistakes, separated, inside })
-}
-
-impl BaseCut {
-    /// Narrows the gap, or says which ranges of it must be known better. `range`: the column's; `n_bins`: what ranges are
-    /// cut into in all.
-    fn settle(&mut self, node: usize, range: f64, n_bins: usize) -> Vec<Open> {
-        let Gap { below, above } = self.gap;
-        let feature = self.feature;
-        let open = |low: f64, high: f64, n_bins: usize| Open {
-            node,
-            feature,
-            low,
-            high,
-            ends: Some(even_ends(low, high, n_bins)),
-        };
-        let ranges = match &self.inside {
-            Inside::Done => return vec![],
-            Inside::Unknown => {
-                let (low, high) = (below.next_up(), above.next_down());
-                if low <= high {
-                    return vec![open(low, high, n_bins)];
-                }
-                &vec![]
-            }
-            Inside::Ranges(ranges) => ranges,
-        };
-        let half_width = |low: f64, high: f64| high / 2.0 - low / 2.0;
-        // Between two rows of a range lies nothing else.
-        let is_known = |&(low, high, count): &(f64, f64, u64)| low == high || count == 2;
-        let mut ends = vec![below];
-        let mut widest = 0.0f64;
-        for range @ &(low, high, _) in ranges {
-            widest = widest.max(half_width(ends[ends.len() - 1], low));
-            if is_known(range) {
-                widest = widest.max(half_width(low, high));
-            }
-            ends.extend([low, high]);
-        }
-        widest = widest.max(half_width(ends[ends.len() - 1], above));
-        let tie = WIDTH_TIE * range / 2.0;
-        let hides_wider = |range: &&(f64, f64, u64)| {
-            !is_known(range) && half_width(range.0, range.1) >= widest - tie
-        };
-        let n_wanted = ranges.iter().filter(hides_wider).count();
-        if let Some(share) = (16 * n_bins).checked_div(n_wanted) {
-            let n_bins = share.clamp(2, n_bins);
-            let wanted = ranges.iter().filter(hides_wider);
-            return wanted.map(|&(low, high, _)| open(low, high, n_bins)).collect();
-        }
-        let narrowed = narrow(Cut::threshold(self.gap), &ends, range);
-        if let CutForm::Range { upper, .. } = narrowed.form {
-            self.gap = upper;
-        }
-        self.inside = Inside::Done;
-        vec![]
-    }
-}
-
-/// Ends of `n` bins between two cells, at even distances; the first holds the lower cell alone if there is nothing between.
-fn even_ends(low: f64, high: f64, n: usize) -> Vec<f64> {
-    let end = |i: usize| {
-        let share = i as f64 / n as f64;
-        low * (1.0 - share) + high * share
-    };
-    let inner = (1..n).map(end).filter(|end| low < *end && *end < high);
-    let mut ends: Vec<f64> = std::iter::once(low).chain(inner).filter(|&end| end < high).collect();
-    ends.sort_unstable_by(f64::total_cmp);
-    ends.dedup();
-    ends
-}
-
 /// Where centers and rows lie along the columns, by what parts have answered.
 struct EndsOfParts<'a> {
     ends: &'a CenterEnds,
@@ -578,7 +511,7 @@ impl ColumnEnds for EndsOfParts<'_> {
         let ends = self.cluster_ends(feature);
         let low = ends.iter().map(|ends| ends.0).fold(f64::INFINITY, f64::min);
         let high = ends.iter().map(|ends| ends.1).fold(f64::NEG_INFINITY, f64::max);
-        high / 2.0 - low / 2.0
+        if low <= high { high / 2.0 - low / 2.0 } else { 0.0 }
     }
 
     /// The nearest value of each center: a center is snapped to no other.
@@ -608,17 +541,24 @@ impl ColumnEnds for EndsOfParts<'_> {
 struct NodeCenters<'a> {
     known: &'a Known,
     sorted: Vec<Vec<(Coordinate, u32)>>,
+    shares: Vec<Option<LevelShares>>,
 }
 
 impl<'a> NodeCenters<'a> {
-    fn new(known: &'a Known, centers: &[usize]) -> Self {
+    fn new(known: &'a Known, columns: &[BaseColumn], centers: &[usize]) -> Self {
         let of_column = |sorted: &Vec<(Coordinate, u32)>| {
             let own = sorted.iter().filter_map(|&(x, center)| {
                 centers.binary_search(&(center as usize)).ok().map(|place| (x, place as u32))
             });
             own.collect()
         };
-        NodeCenters { known, sorted: known.sorted.iter().map(of_column).collect() }
+        let shares =
+            |column: &BaseColumn| column.shares.as_ref().map(|shares| shares.of_centers(centers));
+        NodeCenters {
+            known,
+            sorted: known.sorted.iter().map(of_column).collect(),
+            shares: columns.iter().map(shares).collect(),
+        }
     }
 }
 
@@ -629,6 +569,10 @@ impl CenterColumns for NodeCenters<'_> {
 
     fn half_range(&self, feature: usize) -> f64 {
         self.known.half_range[feature]
+    }
+
+    fn level_shares(&self, feature: usize) -> Option<&LevelShares> {
+        self.shares[feature].as_ref()
     }
 }
 

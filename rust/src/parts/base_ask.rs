@@ -7,7 +7,10 @@ use super::answer::{Bins, are_opened, merge_all, read_all, write_all};
 use super::bins::{GatheredBins, with_runs};
 use super::bytes::{Reader, Writer};
 use super::gathering::{cells_of, opened_at};
-use super::question::{Geometry, Open, read_geometry, read_opens, write_geometry, write_opens};
+use super::question::{
+    ColumnBins, Geometry, Open, read_bins, read_geometry, read_opens, write_bins, write_geometry,
+    write_opens,
+};
 use super::routing::{TestNode, read_nodes, write_nodes};
 use crate::binner::Binner;
 use crate::costs::ExactLabelCosts;
@@ -16,15 +19,15 @@ use crate::error::Result;
 use crate::exact::{ExactRows, ExactSums};
 use crate::parallel;
 use crate::table::Table;
-use crate::tree::ClusterTree;
+use crate::tree::{ClusterTree, LevelSet, Test};
 
 /// Sums over nodes of a base tree.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BaseAsk {
     /// How rows that bring no labels are labelled.
     pub geometry: Geometry,
-    /// By column the inclusive upper ends of its bins.
-    pub ends: Vec<Vec<f64>>,
+    /// The bins of each column.
+    pub columns: Vec<ColumnBins>,
     /// The tree.
     pub nodes: Vec<TestNode>,
     /// By center the leaf where it is alive.
@@ -35,10 +38,34 @@ pub struct BaseAsk {
     pub opens: Vec<Open>,
     /// Ranges of cells of a node's rows that are not with their center.
     pub gaps: Vec<Open>,
+    /// Nodes of which the rows on either side are counted.
+    pub sides: Vec<SidesAsk>,
     /// k x d: the centers, of which the least and largest cells of their rows are asked, and the nearest cell of all.
     pub centers: Option<[Vec<f64>; 2]>,
     /// Whether the regrets of the leaves and the values beside cuts are asked.
     pub totals: bool,
+}
+
+/// The rows of a node that lie on either side of its test, with their center or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SidesAsk {
+    /// The node.
+    pub node: usize,
+    /// At a column of levels those whose rows are counted.
+    pub levels: LevelSet,
+    /// Whether rows with a missing cell are counted, at the side that the node says.
+    pub with_missing: bool,
+}
+
+impl SidesAsk {
+    /// Whether a row with a cell is counted; `test`: the node's.
+    fn counts(&self, test: &Test, x: f64) -> bool {
+        match test {
+            _ if x.is_nan() => self.with_missing,
+            Test::Levels { .. } => self.levels.holds(x),
+            _ => true,
+        }
+    }
 }
 
 impl BaseAsk {
@@ -55,13 +82,19 @@ impl BaseAsk {
 
     pub(super) fn write(&self, writer: &mut Writer) {
         write_geometry(writer, &self.geometry);
-        self.ends.iter().for_each(|ends| writer.f64s(ends));
+        write_bins(writer, &self.columns);
         write_nodes(writer, &self.nodes);
         self.leaf_of_center.iter().for_each(|&leaf| writer.len(leaf));
         writer.len(self.fills.len());
         self.fills.iter().for_each(|&leaf| writer.len(leaf));
         write_opens(writer, &self.opens);
         write_opens(writer, &self.gaps);
+        writer.len(self.sides.len());
+        for SidesAsk { node, levels, with_missing } in &self.sides {
+            writer.len(*node);
+            writer.bytes(&levels.codes().collect::<Vec<u8>>());
+            writer.u8((*with_missing).into());
+        }
         writer.u8(self.centers.is_some().into());
         for parts in self.centers.iter().flatten() {
             writer.numbers(parts);
@@ -72,46 +105,57 @@ impl BaseAsk {
     pub(super) fn read(reader: &mut Reader<'_>, d: usize) -> Result<Self> {
         let geometry = read_geometry(reader, d)?;
         let k = geometry.k();
-        let mut ends = vec![];
-        for _ in 0..d {
-            ends.push(reader.f64s()?);
-        }
-        let are_ends = |ends: &Vec<f64>| {
-            !ends.is_empty() && ends.len() <= 256 && ends.is_sorted_by(|a, b| a < b)
-        };
+        let columns = read_bins(reader, d)?;
         let nodes = read_nodes(reader, d)?;
         let leaf_of_center = (0..k).map(|_| reader.index()).collect::<Result<Vec<_>>>()?;
         let n = reader.len(8)?;
         let fills = (0..n).map(|_| reader.index()).collect::<Result<Vec<_>>>()?;
         let (opens, gaps) = (read_opens(reader, d)?, read_opens(reader, d)?);
+        let mut sides = vec![];
+        for _ in 0..reader.len(17)? {
+            let (node, levels) = (reader.index()?, reader.bytes()?.iter().copied().collect());
+            sides.push(SidesAsk { node, levels, with_missing: reader.flag()? });
+        }
         let centers = match reader.flag()? {
             true => Some([reader.numbers(k * d)?, reader.numbers(k * d)?]),
             false => None,
         };
         let totals = reader.flag()?;
         let is_leaf = |&id: &usize| nodes.get(id).is_some_and(TestNode::is_leaf);
-        let is_sound = ends.iter().all(are_ends)
-            && leaf_of_center.iter().all(is_leaf)
+        let is_inner = |id: usize| nodes.get(id).is_some_and(|node| !node.is_leaf());
+        let is_sound = leaf_of_center.iter().all(is_leaf)
             && fills.iter().all(is_leaf)
             && opens.iter().all(|open| is_leaf(&open.node))
-            && gaps.iter().all(|gap| gap.node < nodes.len() && gap.ends.is_some());
+            && gaps.iter().all(|gap| gap.node < nodes.len() && gap.ends.is_some())
+            && sides.iter().all(|ask: &SidesAsk| is_inner(ask.node));
         if !is_sound {
             return Err(reader.broken());
         }
-        Ok(BaseAsk { geometry, ends, nodes, leaf_of_center, fills, opens, gaps, centers, totals })
+        Ok(BaseAsk {
+            geometry,
+            columns,
+            nodes,
+            leaf_of_center,
+            fills,
+            opens,
+            gaps,
+            sides,
+            centers,
+            totals,
+        })
     }
 
     /// Whether some sums have an entry for all that is asked.
     pub(super) fn is_answered_by(&self, sums: &BaseSums) -> bool {
-        let (d, k, n) = (self.ends.len(), self.leaf_of_center.len(), self.nodes.len());
+        let (d, k, n) = (self.columns.len(), self.leaf_of_center.len(), self.nodes.len());
         let is_filled = |(&leaf, columns): (&usize, &Vec<Bins>)| {
-            let is_whole = |(bins, ends): (&Bins, &Vec<f64>)| {
-                bins.count.len() == ends.len()
+            let is_whole = |(bins, asked): (&Bins, &ColumnBins)| {
+                bins.count.len() == asked.len()
                     && !bins.of_values
                     && bins.width == self.width(leaf)
                     && bins.sums.is_some()
             };
-            columns.len() == d && columns.iter().zip(&self.ends).all(is_whole)
+            columns.len() == d && columns.iter().zip(&self.columns).all(is_whole)
         };
         let is_gap = |(gap, bins): (&Open, &Bins)| {
             let n = gap.ends.as_ref().map_or(0, Vec::len) + 1;
@@ -122,6 +166,7 @@ impl BaseAsk {
             && are_opened(&self.opens, &sums.opened, |open| self.width(open.node))
             && sums.gaps.len() == self.gaps.len()
             && self.gaps.iter().zip(&sums.gaps).all(is_gap)
+            && sums.sides.len() == self.sides.len()
             && sums.centers.is_some() == self.centers.is_some()
             && sums.centers.as_ref().is_none_or(|ends| ends.n_rows.len() == k && ends.has(k * d))
             && sums.totals.is_some() == self.totals
@@ -139,6 +184,8 @@ pub(crate) struct BaseSums {
     pub fills: Vec<Vec<Bins>>,
     pub opened: Vec<Bins>,
     pub gaps: Vec<Bins>,
+    /// Rows on the left and on the right.
+    pub sides: Vec<[u64; 2]>,
     pub centers: Option<CenterEnds>,
     pub totals: Option<BaseTotals>,
 }
@@ -231,6 +278,10 @@ impl BaseSums {
         }
         merge_all(self.opened.iter_mut(), other.opened.iter())?;
         merge_all(self.gaps.iter_mut(), other.gaps.iter())?;
+        are_alike &= self.sides.len() == other.sides.len();
+        for (own, other) in self.sides.iter_mut().zip(&other.sides) {
+            (own[0], own[1]) = (own[0] + other[0], own[1] + other[1]);
+        }
         match (&mut self.centers, &other.centers) {
             (None, None) => {}
             (Some(own), Some(others)) if others.has(own.low.len()) => own.merge(others),
@@ -257,6 +308,8 @@ impl BaseSums {
         }
         write_all(writer, &self.opened);
         write_all(writer, &self.gaps);
+        writer.len(self.sides.len());
+        self.sides.iter().flatten().for_each(|&n| writer.u64(n));
         writer.u8(self.centers.is_some().into());
         self.centers.iter().for_each(|ends| ends.write(writer));
         writer.u8(self.totals.is_some().into());
@@ -273,6 +326,8 @@ impl BaseSums {
         let n = reader.len(8)?;
         let fills = (0..n).map(|_| read_all(reader)).collect::<Result<_>>()?;
         let (opened, gaps) = (read_all(reader)?, read_all(reader)?);
+        let n = reader.len(16)?;
+        let sides = (0..n).map(|_| Ok([reader.u64()?, reader.u64()?])).collect::<Result<_>>()?;
         let centers = match reader.flag()? {
             true => Some(CenterEnds::read(reader)?),
             false => None,
@@ -287,27 +342,28 @@ impl BaseSums {
             }
             false => None,
         };
-        Ok(BaseSums { fills, opened, gaps, centers, totals })
+        Ok(BaseSums { fills, opened, gaps, sides, centers, totals })
     }
 }
 
 /// [`BaseSums`] on their way.
 pub(super) struct GatheredBase {
-    binners: Vec<Binner>,
+    binners: Vec<Option<Binner>>,
     fills: Vec<Vec<GatheredBins>>,
     opened: Vec<GatheredBins>,
     gaps: Vec<GatheredBins>,
+    sides: Vec<[u64; 2]>,
     centers: Option<CenterEnds>,
     totals: Option<(Vec<u64>, ExactRows, [Vec<f64>; 2])>,
 }
 
 impl GatheredBase {
     pub fn new(ask: &BaseAsk) -> Self {
-        let (k, d, n) = (ask.leaf_of_center.len(), ask.ends.len(), ask.nodes.len());
+        let (k, d, n) = (ask.leaf_of_center.len(), ask.columns.len(), ask.nodes.len());
         let fill = |&leaf: &usize| {
             let width = ask.width(leaf);
-            let column = |ends: &Vec<f64>| GatheredBins::new(ends.len(), true, false, width);
-            ask.ends.iter().map(column).collect()
+            let column = |bins: &ColumnBins| GatheredBins::new(bins.len(), true, false, width);
+            ask.columns.iter().map(column).collect()
         };
         let open = |open: &Open| GatheredBins::of_open(open, ask.width(open.node));
         let gap = |gap: &Open| {
@@ -316,10 +372,11 @@ impl GatheredBase {
         };
         let none = || vec![f64::NAN; n];
         GatheredBase {
-            binners: ask.ends.iter().map(|ends| Binner::new(ends)).collect(),
+            binners: ask.columns.iter().map(ColumnBins::binner).collect(),
             fills: ask.fills.iter().map(fill).collect(),
             opened: ask.opens.iter().map(open).collect(),
             gaps: ask.gaps.iter().map(gap).collect(),
+            sides: vec![[0; 2]; ask.sides.len()],
             centers: ask.centers.is_some().then(|| CenterEnds::new(k, d)),
             totals: ask.totals.then(|| (vec![0; n], ExactRows::new(n, k), [none(), none()])),
         }
@@ -358,13 +415,14 @@ impl GatheredBase {
         self.add_to_centers(ask, table, labels);
         self.add_to_bins(ask, table, weights, labels, leaves);
         self.add_to_gaps(ask, table, labels, leaves);
+        self.add_to_sides(ask, table, leaves);
         Ok(())
     }
 
     /// Where the rows of the centers lie.
     fn add_to_centers(&mut self, ask: &BaseAsk, table: &Table<'_>, labels: &[u32]) {
         let (Some(found), Some([high, low])) = (&mut self.centers, &ask.centers) else { return };
-        let (k, d) = (ask.leaf_of_center.len(), ask.ends.len());
+        let (k, d) = (ask.leaf_of_center.len(), ask.columns.len());
         labels.iter().for_each(|&label| found.n_rows[label as usize] += 1);
         let all: Vec<u32> = (0..labels.len() as u32).collect();
         let columns = parallel::map(0..d, |feature| {
@@ -374,7 +432,8 @@ impl GatheredBase {
                 Coordinate::of_sum(high[i], low[i])
             };
             let centers: Vec<Coordinate> = (0..k).map(center).collect();
-            for (&label, x) in labels.iter().zip(cells_of(table, feature, &all)) {
+            let cells = cells_of(table, feature, &all);
+            for (&label, x) in labels.iter().zip(cells).filter(|(_, x)| !x.is_nan()) {
                 let label = label as usize;
                 ends.low[label] = ends.low[label].min(x);
                 ends.high[label] = ends.high[label].max(x);
@@ -440,11 +499,12 @@ impl GatheredBase {
         parallel::map(columns, |(leaf, feature, bins)| {
             let rows = rows(leaf);
             let cells = cells_of(table, feature, rows);
-            let mut codes = vec![0; cells.len()];
-            binners[feature].assign(&cells, &mut codes);
-            for ((&row, &x), &code) in rows.iter().zip(&cells).zip(&codes) {
-                bins.add_one(code.into(), x, own_place(row), weight(row));
-            }
+            let asked_bins = &ask.columns[feature];
+            let cells = asked_bins.filled(&cells);
+            asked_bins.assign(binners[feature].as_ref(), &cells, |place, bin| {
+                let row = rows[place];
+                bins.add_one(bin, cells[place], own_place(row), weight(row));
+            });
         });
         parallel::map(with_runs(&ask.opens, &mut self.opened), |(run, bins)| {
             let rows = rows(run[0].node);
@@ -464,15 +524,7 @@ impl GatheredBase {
     /// Cells of rows that are not with their center.
     fn add_to_gaps(&mut self, ask: &BaseAsk, table: &Table<'_>, labels: &[u32], leaves: &[i64]) {
         parallel::map(with_runs(&ask.gaps, &mut self.gaps), |(run, bins)| {
-            let node = run[0].node;
-            let mut is_below = vec![false; ask.nodes.len()];
-            is_below[node] = true;
-            for id in node..ask.nodes.len() {
-                let TestNode { left, .. } = ask.nodes[id];
-                if is_below[id] && left > 0 {
-                    (is_below[left], is_below[left + 1]) = (true, true);
-                }
-            }
+            let is_below = below(&ask.nodes, run[0].node);
             let is_alive: Vec<bool> =
                 ask.leaf_of_center.iter().map(|&leaf| is_below[leaf]).collect();
             let column = table.column(run[0].feature);
@@ -489,12 +541,30 @@ impl GatheredBase {
         });
     }
 
+    /// The sides of all rows of a node.
+    fn add_to_sides(&mut self, ask: &BaseAsk, table: &Table<'_>, leaves: &[i64]) {
+        parallel::map(ask.sides.iter().zip(&mut self.sides), |(asked, counts)| {
+            let is_below = below(&ask.nodes, asked.node);
+            let TestNode { test, missing_left, .. } = &ask.nodes[asked.node];
+            let Some(feature) = test.feature() else { return };
+            let (column, fill) = (table.column(feature), ask.columns[feature].fill);
+            for row in (0..leaves.len()).filter(|&row| is_below[leaves[row] as usize]) {
+                let x = column.get(row) + 0.0;
+                let x = fill.filter(|_| x.is_nan()).unwrap_or(x);
+                if asked.counts(test, x) {
+                    counts[usize::from(!test.goes_left(x, *missing_left))] += 1;
+                }
+            }
+        });
+    }
+
     pub fn finish(self) -> BaseSums {
         let finish = |bins: Vec<GatheredBins>| parallel::map(bins, GatheredBins::finish);
         BaseSums {
             fills: self.fills.into_iter().map(finish).collect(),
             opened: finish(self.opened),
             gaps: finish(self.gaps),
+            sides: self.sides,
             centers: self.centers,
             totals: self.totals.map(|(count, regrets, beside)| BaseTotals {
                 count,
@@ -503,4 +573,17 @@ impl GatheredBase {
             }),
         }
     }
+}
+
+/// By node whether it is `node` or below it.
+fn below(nodes: &[TestNode], node: usize) -> Vec<bool> {
+    let mut is_below = vec![false; nodes.len()];
+    is_below[node] = true;
+    for id in node..nodes.len() {
+        let left = nodes[id].left;
+        if is_below[id] && left > 0 {
+            (is_below[left], is_below[left + 1]) = (true, true);
+        }
+    }
+    is_below
 }

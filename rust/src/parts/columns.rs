@@ -39,9 +39,16 @@ pub struct FoundColumn {
 }
 
 impl FoundColumn {
-    /// Whether there are cells with a value among the rows that are fitted, and all of them are equal.
-    pub fn is_constant(&self) -> bool {
-        self.range.is_some_and(|(low, high)| low == high) || self.fitted_levels.len() == 1
+    /// The value of all cells of the rows that are fitted, where those with a value are equal: of `levels` its code.
+    pub fn constant(&self, levels: Option<&[String]>) -> Option<f64> {
+        match levels {
+            None => self.range.filter(|(low, high)| low == high).map(|(low, _)| low),
+            Some(levels) => {
+                let only = self.fitted_levels.first().filter(|_| self.fitted_levels.len() == 1);
+                let code = levels.iter().position(|level| Some(level) == only);
+                code.map(|code| code as f64)
+            }
+        }
     }
 
     /// Takes note of a level of a row that is fitted.
@@ -159,8 +166,9 @@ pub struct PartColumn {
     pub has_missing: bool,
     /// Whether a cell of a fitted row is missing.
     pub has_gaps: bool,
-    /// Whether these rows have cells with a value, and all of them are equal.
-    pub is_constant: bool,
+    /// The value, or the code of the level, of all cells of these rows that have one; none if they differ, or there are
+    /// none.
+    pub constant: Option<f64>,
     /// The first cell of the fitted rows with a value; none if there is none, or the column holds levels.
     pub first: Option<f64>,
 }
@@ -176,13 +184,15 @@ impl PartColumn {
         self.n_levels().unwrap_or(1)
     }
 
-    /// What bins of the column hold. Where all observed cells are equal, missing ones count as they do: such columns have
-    /// no cut.
+    /// What bins of the column hold. Where all observed cells are equal, missing ones count as they do.
     pub fn form(&self) -> ColumnForm {
-        if self.has_gaps && self.is_constant {
-            return ColumnForm::default();
-        }
-        ColumnForm { is_levels: self.levels.is_some(), has_missing: self.has_gaps }
+        let has_missing = self.has_gaps && self.constant.is_none();
+        ColumnForm { is_levels: self.levels.is_some(), has_missing }
+    }
+
+    /// What missing cells count as; none if they have a bin of their own.
+    pub fn fill(&self) -> Option<f64> {
+        self.constant.filter(|_| self.has_gaps)
     }
 
     pub(super) fn write(&self, writer: &mut Writer) {
@@ -194,7 +204,7 @@ impl PartColumn {
         }
         writer.u8(self.has_missing.into());
         writer.u8(self.has_gaps.into());
-        writer.u8(self.is_constant.into());
+        writer.f64(self.constant.unwrap_or(f64::NAN));
         writer.f64(self.first.unwrap_or(f64::NAN));
     }
 
@@ -204,9 +214,15 @@ impl PartColumn {
         if levels.as_ref().is_some_and(|levels| levels.len() > MAX_LEVELS) {
             return Err(reader.broken());
         }
-        let (has_missing, has_gaps, is_constant) = (reader.flag()?, reader.flag()?, reader.flag()?);
-        let first = Some(reader.f64()?).filter(|cell| !cell.is_nan());
-        Ok(PartColumn { kind, levels, has_missing, has_gaps, is_constant, first })
+        let (has_missing, has_gaps) = (reader.flag()?, reader.flag()?);
+        let mut cell = || Ok(Some(reader.f64()?).filter(|cell| !cell.is_nan()));
+        let (constant, first) = (cell()?, cell()?);
+        let is_code = |code: f64, n: usize| code >= 0.0 && code < n as f64 && code.fract() == 0.0;
+        let n_levels = levels.as_ref().map(Vec::len);
+        if n_levels.is_some_and(|n| constant.is_some_and(|code| !is_code(code, n))) {
+            return Err(reader.broken());
+        }
+        Ok(PartColumn { kind, levels, has_missing, has_gaps, constant, first })
     }
 }
 

@@ -296,12 +296,13 @@ impl PartsFit {
             }),
             Phase::Base { base, grown, wanted } => Ask::Base(BaseAsk {
                 geometry: base.geometry.clone(),
-                ends: base.ends.clone(),
+                columns: self.bins(&base.ends),
                 nodes: grown.routing(),
                 leaf_of_center: grown.leaf_of_center(),
                 fills: wanted.fills.clone(),
                 opens: wanted.opens.clone(),
                 gaps: wanted.gaps.clone(),
+                sides: wanted.sides.clone(),
                 centers: grown.centers(wanted),
                 totals: wanted.totals,
             }),
@@ -347,7 +348,7 @@ impl PartsFit {
                 true => (0..n_levels).map(|code| code as f64).collect(),
                 false => ends.clone(),
             };
-            ColumnBins { ends, form }
+            ColumnBins { ends, form, fill: column.fill() }
         };
         self.columns.iter().zip(ends).map(bins).collect()
     }
@@ -625,8 +626,8 @@ impl PartsFit {
     pub(super) fn base_growth(&self, base: &Base, score: CutScore) -> BaseGrowth {
         let settings = &self.settings;
         let bins = settings.bins.map(|bins| bins.0);
-        let centers = [base.own.clone(), base.low.clone()];
-        BaseGrowth::new(score, centers, settings.n_features, settings.most_values(), bins)
+        let centers = [&base.own[..], &base.low];
+        BaseGrowth::new(score, centers, &self.columns, settings.most_values(), bins)
     }
 
     pub(super) fn grow(&self, base: Base) -> Result<Phase> {

@@ -227,7 +227,7 @@ impl Gathering {
                     ask.columns.iter().map(column).collect()
                 };
                 Gathered::Grow {
-                    binners: ask.columns.iter().map(binner).collect(),
+                    binners: ask.columns.iter().map(ColumnBins::binner).collect(),
                     fills: ask.fills.iter().map(fill).collect(),
                     opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, k)).collect(),
                 }
@@ -482,11 +482,6 @@ fn finish_columns(columns: Vec<Option<ExactRows>>) -> Vec<Option<ExactSums>> {
     columns.into_iter().map(|sums| sums.map(ExactRows::finish)).collect()
 }
 
-/// Maps numbers to bins; none for levels, whose codes are their bins.
-fn binner(bins: &ColumnBins) -> Option<Binner> {
-    (!bins.form.is_levels).then(|| Binner::new(&bins.ends))
-}
-
 /// Takes note of the cells of a column of fitted rows, the first of which is at `place`; `levels`: by code.
 fn add_cells(
     found: &mut FoundColumn,
@@ -604,22 +599,11 @@ impl GrowPart<'_, '_> {
         });
         parallel::map(columns, |(node, feature, bins)| {
             let rows = range(node);
-            let cells = &cells[feature][rows.clone()];
             let asked_bins = &ask.columns[feature];
-            let missing = asked_bins.ends.len(); // the last bin, if any cell is missing
-            let Some(binner) = &binners[feature] else {
-                for (row, &x) in rows.zip(cells) {
-                    bins.add(if x.is_nan() { missing } else { x as usize }, x, regret(row));
-                }
-                return;
-            };
-            let mut codes = vec![0; cells.len()];
-            binner.assign(cells, &mut codes);
-            let has_missing = asked_bins.form.has_missing;
-            for ((row, &x), &code) in rows.zip(cells).zip(&codes) {
-                let bin = if has_missing && x.is_nan() { missing } else { code.into() };
-                bins.add(bin, x, regret(row));
-            }
+            let cells = asked_bins.filled(&cells[feature][rows.clone()]);
+            asked_bins.assign(binners[feature].as_ref(), &cells, |place, bin| {
+                bins.add(bin, cells[place], regret(rows.start + place));
+            });
         });
         parallel::map(with_runs(&ask.opens, opened), |(run, bins)| {
             let (node, feature) = (run[0].node, run[0].feature);

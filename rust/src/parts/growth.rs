@@ -151,7 +151,7 @@ impl Growth {
             count[id] = count[left] + count[left + 1];
         }
         for (id, sums) in sums.into_iter().enumerate() {
-            let TestNode { test, left, .. } = tree.nodes[id].clone();
+            let TestNode { test, left, missing_left } = tree.nodes[id].clone();
             self.push(None, depth[id], count[id], sums);
             if left == 0 {
                 continue;
@@ -159,7 +159,8 @@ impl Growth {
             (depth[left], depth[left + 1]) = (depth[id] + 1, depth[id] + 1);
             let beside = [totals.beside[0][id], totals.beside[1][id], f64::NAN, f64::NAN];
             let (left_sums, n_left) = (ExactSums::new(k), count[left]);
-            let missing_left = others_go_left(n_left as usize, count[left + 1] as usize);
+            let most_left = others_go_left(n_left as usize, count[left + 1] as usize);
+            let missing_left = if tree.is_open[id] { most_left } else { missing_left };
             self.nodes[id].left = Some(left);
             self.nodes[id].state = State::Cut(PartCut {
                 test,

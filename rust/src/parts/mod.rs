@@ -27,6 +27,7 @@
 mod answer;
 mod base;
 mod base_ask;
+mod base_cut;
 mod bins;
 mod bytes;
 mod checkpoint;
@@ -45,7 +46,7 @@ mod result;
 mod routing;
 
 pub use answer::{Answer, PartRows};
-pub use base_ask::BaseAsk;
+pub use base_ask::{BaseAsk, SidesAsk};
 pub use classes::{BatchLabels, Classes, LabelRule};
 pub use columns::{FoundColumn, PartColumn};
 pub use fit::{PartsFit, PartsSettings, ReferenceRule, ScaleRule};

@@ -1,11 +1,14 @@
 //! What a fit asks of every part of the rows.
 
+use std::borrow::Cow;
+
 use super::base_ask::BaseAsk;
 use super::bytes::{Reader, Writer};
 use super::classes::LabelRule;
 use super::columns::{PartColumn, read_columns, write_columns};
 use super::label_means::MeansAsk;
 use super::routing::{TestNode, read_nodes, write_nodes};
+use crate::binner::Binner;
 use crate::costs::{Metric, Units};
 use crate::criterion::ColumnForm;
 use crate::error::Result;
@@ -92,6 +95,8 @@ pub struct ColumnBins {
     pub ends: Vec<f64>,
     /// What the bins hold; that of missing cells comes last.
     pub form: ColumnForm,
+    /// What missing cells count as, where they have no bin.
+    pub fill: Option<f64>,
 }
 
 impl ColumnBins {
@@ -104,6 +109,65 @@ impl ColumnBins {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// Some cells with what missing ones count as.
+    pub(super) fn filled<'a>(&self, cells: &'a [f64]) -> Cow<'a, [f64]> {
+        match self.fill {
+            None => Cow::Borrowed(cells),
+            Some(fill) => cells.iter().map(|&x| if x.is_nan() { fill } else { x }).collect(),
+        }
+    }
+
+    /// Maps numbers to bins; none for levels, whose codes are their bins.
+    pub(super) fn binner(&self) -> Option<Binner> {
+        (!self.form.is_levels).then(|| Binner::new(&self.ends))
+    }
+
+    /// Calls `visit(place, bin)` for some cells, as [`ColumnBins::filled`] returns them.
+    pub(super) fn assign(
+        &self,
+        binner: Option<&Binner>,
+        cells: &[f64],
+        mut visit: impl FnMut(usize, usize),
+    ) {
+        let missing = self.ends.len(); // the last bin, if missing cells have one
+        let Some(binner) = binner else {
+            for (place, x) in cells.iter().enumerate() {
+                visit(place, if x.is_nan() { missing } else { *x as usize });
+            }
+            return;
+        };
+        let mut codes = vec![0; cells.len()];
+        binner.assign(cells, &mut codes);
+        let has_missing = self.form.has_missing;
+        for (place, (x, &code)) in cells.iter().zip(&codes).enumerate() {
+            visit(place, if has_missing && x.is_nan() { missing } else { code.into() });
+        }
+    }
+}
+
+pub(super) fn write_bins(writer: &mut Writer, columns: &[ColumnBins]) {
+    for bins in columns {
+        writer.f64s(&bins.ends);
+        writer.u8(u8::from(bins.form.is_levels) + 2 * u8::from(bins.form.has_missing));
+        writer.f64(bins.fill.unwrap_or(f64::NAN));
+    }
+}
+
+/// Reads the bins of `d` columns.
+pub(super) fn read_bins(reader: &mut Reader<'_>, d: usize) -> Result<Vec<ColumnBins>> {
+    let mut columns = vec![];
+    for _ in 0..d {
+        let (ends, form) = (reader.f64s()?, reader.u8()?);
+        let form = ColumnForm { is_levels: form & 1 == 1, has_missing: form & 2 == 2 };
+        let fill = Some(reader.f64()?).filter(|x| !x.is_nan());
+        let are_ends = ends.len() <= 256 && ends.is_sorted_by(|a, b| a < b);
+        if !are_ends || (ends.is_empty() && !form.is_levels) {
+            return Err(reader.broken());
+        }
+        columns.push(ColumnBins { ends, form, fill });
+    }
+    Ok(columns)
 }
 
 /// Sums over nodes.
@@ -255,10 +319,7 @@ impl Question {
             Ask::Grow(ask) => {
                 writer.u8(3);
                 write_geometry(&mut writer, &ask.geometry);
-                for bins in &ask.columns {
-                    writer.f64s(&bins.ends);
-                    writer.u8(u8::from(bins.form.is_levels) + 2 * u8::from(bins.form.has_missing));
-                }
+                write_bins(&mut writer, &ask.columns);
                 write_nodes(&mut writer, &ask.nodes);
                 writer.len(ask.fills.len());
                 for &(node, with_sums) in &ask.fills {
@@ -412,16 +473,7 @@ pub(super) fn read_opens(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Open>>
 
 fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let geometry = read_geometry(reader, d)?;
-    let mut columns = vec![];
-    for _ in 0..d {
-        let (ends, form) = (reader.f64s()?, reader.u8()?);
-        let form = ColumnForm { is_levels: form & 1 == 1, has_missing: form & 2 == 2 };
-        let are_ends = ends.len() <= 256 && ends.is_sorted_by(|a, b| a < b);
-        if !are_ends || (ends.is_empty() && !form.is_levels) {
-            return Err(reader.broken());
-        }
-        columns.push(ColumnBins { ends, form });
-    }
+    let columns = read_bins(reader, d)?;
     let nodes = read_nodes(reader, d)?;
     let n = reader.len(9)?;
     let fills = (0..n).map(|_| Ok((reader.index()?, reader.flag()?)));

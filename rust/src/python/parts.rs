@@ -361,15 +361,15 @@ impl PyPartsFit {
         PyBytes::new(py, &self.0.settings().names)
     }
 
-    /// The centers (k x d) of IMM's base while it is grown, as unevaluated sums in the columns' own units; else None.
+    /// The centers (k x coordinates) of IMM's base while it is grown, as unevaluated sums in the columns' own units; else None.
     #[expect(clippy::type_complexity, reason = "a tuple for Python")]
     fn base_centers(
         &self,
         py: Python<'_>,
     ) -> PyResult<Option<(Py<PyArray2<f64>>, Py<PyArray2<f64>>)>> {
         let Some(centers) = self.0.base_centers() else { return Ok(None) };
-        let d = self.0.settings().n_features;
-        let [high, low] = centers.map(|centers| matrix(py, centers.to_vec(), d));
+        let width = self.n_coordinates();
+        let [high, low] = centers.map(|centers| matrix(py, centers.to_vec(), width));
         Ok(Some((high?.unbind(), low?.unbind())))
     }
 
@@ -402,8 +402,9 @@ impl PyPartsFit {
         let found = self.0.found_columns().unwrap_or_default().to_vec();
         let column = |((kind, levels), found): ((String, Option<Vec<String>>), FoundColumn)| {
             let (has_missing, has_gaps) = (found.n_missing > 0, found.gaps > 0);
-            let (is_constant, first) = (found.is_constant(), found.first.map(|(_, cell)| cell));
-            PartColumn { kind, levels, has_missing, has_gaps, is_constant, first }
+            let first = found.first.map(|(_, cell)| cell);
+            let constant = found.constant(levels.as_deref());
+            PartColumn { kind, levels, has_missing, has_gaps, constant, first }
         };
         Ok(self.0.set_columns(columns.into_iter().zip(found).map(column).collect())?)
     }
