@@ -441,6 +441,42 @@ fn every_split_of_a_mixed_table_is_the_first_of_the_best_of_all() {
     assert!(n_levels > 500 && n_missing > 100 && n_left > 100, "{n_levels} {n_missing} {n_left}");
 }
 
+/// Levels lose few rows or none to the other side of a split: their stocks are those of the parent, or counted anew.
+#[test]
+fn every_split_of_a_table_of_many_levels_is_the_first_of_the_best_of_all() {
+    let mut random = Random(12);
+    let (n, d, n_levels) = (48, 2, 16);
+    let mut n_splits = 0;
+    for round in 0..40 {
+        let gaps = if round % 2 == 0 { 0 } else { 1 };
+        let x = Array2::from_shape_fn((n, d), |(i, _)| {
+            let level = (i % 8) as u64 + 8 * random.below(2);
+            if random.below(10) < gaps { f64::NAN } else { level as f64 }
+        });
+        let codes = x.mapv(|x| if x.is_nan() { MISSING_LEVEL } else { x as u8 });
+        let means = vec![1.5 / n_levels as f64; n_levels];
+        let by_code: Vec<LevelFeatures<'_>> =
+            (0..d).map(|column| LevelFeatures { column, unit: 1.5, means: &means }).collect();
+        let gram = by_code.iter().fold(Array2::zeros((n, n)), |sum, level| {
+            let t = Array2::from_shape_fn((n, n_levels), |(i, v)| match codes[[i, level.column]] {
+                MISSING_LEVEL => 0.0,
+                code => f64::from(usize::from(code) == v) * level.unit - level.means[v],
+            });
+            sum + t.dot(&t.t())
+        });
+        let column = |f: usize| Column::levels(codes.index_axis(Axis(1), f), n_levels).unwrap();
+        let table = Table::new((0..d).map(column).collect()).unwrap();
+        let kernel = Kernel::Features { z: &[], rank: 0 };
+        let problem =
+            KauriProblem { levels: &by_code, max_clusters: 3, max_features: d, ..problem(kernel) };
+        let found = fit(&table, &problem, &Monitor::default()).unwrap();
+        check_replay(&x, &[true; 2], &found, &gram, 3);
+        n_splits +=
+            found.nodes.tests.iter().filter(|test| matches!(test, Test::Levels { .. })).count();
+    }
+    assert!(n_splits > 80, "{n_splits}");
+}
+
 #[test]
 fn levels_that_no_row_has_go_to_the_side_with_more_rows() {
     // Level 0 has three of the four rows, 1 and 3 none.

@@ -24,6 +24,7 @@ use rayon::prelude::*;
 use super::clusters::ROWS_PER_TASK;
 use super::features::RowFeatures;
 use super::kernel::{Kernel, Weights, add_row, dot, lanes, norm};
+use super::level_stocks::LevelStocks;
 use crate::criterion::{Cut, CutForm, Gap};
 use crate::error::Result;
 use crate::memory;
@@ -207,7 +208,7 @@ impl ColumnCuts {
 
     /// Adds the self stocks of the next cut.
     #[inline(always)]
-    fn push_stocks(&mut self, of_sides: [f64; 2]) {
+    pub(super) fn push_stocks(&mut self, of_sides: [f64; 2]) {
         self.self_stock.iter_mut().zip(of_sides).for_each(|(side, stock)| side.push(stock));
     }
 
@@ -398,7 +399,7 @@ impl LeafColumn<'_, '_> {
 
 /// Returns the stocks of the rows that add up to `sum`, and of the others of those that add up to `total`.
 #[inline]
-fn stocks(sum: &[f64], total: &[f64]) -> [f64; 2] {
+pub(super) fn stocks(sum: &[f64], total: &[f64]) -> [f64; 2] {
     [norm(sum), lanes(total, sum, |t, s| (t - s) * (t - s))]
 }
 
@@ -508,22 +509,32 @@ fn add_with_stocks(sum: &mut [f64], row: &[f64], weight: f64, total: &[f64]) -> 
 
 /// What the stocks of a leaf's cuts are made of, beside the features of its rows.
 #[derive(Debug, Clone, Copy)]
-struct LeafSums<'a> {
+pub(super) struct LeafSums<'a> {
     /// The weighted sum of the features of its rows.
-    total: &'a [f64],
+    pub(super) total: &'a [f64],
     /// By row of the table: the place of a row among those of the leaf.
     position: &'a [u32],
     /// What the features of levels make of the stock of each row with the leaf, by place.
-    with_levels: &'a [f64],
+    pub(super) with_levels: &'a [f64],
     /// And of S(N, N).
-    stock_of_levels: f64,
+    pub(super) stock_of_levels: f64,
 }
 
 impl LeafSums<'_> {
     /// Returns the place of a row among those of the leaf.
-    fn at(&self, row: u32) -> usize {
+    pub(super) fn at(&self, row: u32) -> usize {
         self.position[row as usize] as usize
     }
+}
+
+/// What [`CutBuilder::cuts`] finds.
+pub struct LeafCuts {
+    /// The sets of cuts along each of the columns, in their order.
+    pub of_columns: Vec<Vec<ColumnCuts>>,
+    /// With a Gram matrix, the stocks S({i}, N) of the rows with the leaf, in the order of the rows.
+    pub stocks: Vec<f64>,
+    /// Of columns of levels, the stocks that the leaf's children need not compute again.
+    pub(super) of_levels: Vec<LevelStocks>,
 }
 
 /// Builds the cuts of a leaf.
@@ -539,11 +550,12 @@ pub struct CutBuilder<'a> {
     pub min_samples_leaf: usize,
     /// Interrupts the work.
     pub monitor: &'a Monitor,
+    /// Stocks of the levels of the leaf's parent.
+    pub(super) of_parent: &'a [LevelStocks],
 }
 
 impl CutBuilder<'_> {
-    /// Returns the sets of cuts of the leaf with the given `rows` along each of `columns`, in their order; with a Gram
-    /// matrix also the stocks S({i}, N) of the rows with the leaf, in the order of the rows.
+    /// Returns the cuts of the leaf with the given `rows` along `columns`.
     ///
     /// - `position`: the position of each of these rows among them, by row of the table;
     /// - `total`: the weighted sum of the rows' features, `rank` entries.
@@ -556,7 +568,7 @@ impl CutBuilder<'_> {
         position: &[u32],
         columns: &[LeafColumn<'_, '_>],
         total: &[f64],
-    ) -> Result<(Vec<Vec<ColumnCuts>>, Vec<f64>)> {
+    ) -> Result<LeafCuts> {
         match self.kernel {
             Kernel::Features { .. } => {
                 let with_levels = self.stocks_with_levels(rows, columns, total);
@@ -565,10 +577,13 @@ impl CutBuilder<'_> {
                 let of_column = |column: &LeafColumn<'_, '_>| {
                     self.monitor.check()?;
                     let mut sets = self.positions(column);
-                    self.add_stocks(&mut sets, column.order, leaf);
-                    Ok(sets)
+                    let of_levels = self.add_stocks(&mut sets, column, leaf);
+                    Ok((sets, of_levels))
                 };
-                Ok((parallel::try_map(columns, of_column)?, vec![]))
+                let found = parallel::try_map(columns, of_column)?;
+                let (of_columns, of_levels): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+                let of_levels = of_levels.into_iter().flatten().collect();
+                Ok(LeafCuts { of_columns, stocks: vec![], of_levels })
             }
             Kernel::Gram { k, n } => self.gram_cuts(k, n, rows, position, columns),
             Kernel::Sparse(_) => Err(super::fit::not_both_sparse()),
@@ -602,9 +617,14 @@ impl CutBuilder<'_> {
         column.sets().into_iter().map(of_set).collect()
     }
 
-    /// Adds self stocks to the sets of a column, from the sums of the features of either side.
-    fn add_stocks(&self, sets: &mut [ColumnCuts], order: &[u32], leaf: LeafSums<'_>) {
-        let total = leaf.total;
+    /// Adds self stocks to the sets of a column, from the sums of the features of either side. Returns those of its levels.
+    fn add_stocks(
+        &self,
+        sets: &mut [ColumnCuts],
+        column: &LeafColumn<'_, '_>,
+        leaf: LeafSums<'_>,
+    ) -> Option<LevelStocks> {
+        let (order, total, mut of_levels) = (column.order, leaf.total, None);
         for cuts in &mut *sets {
             let n_cuts = cuts.n_left.len();
             cuts.self_stock = [0, 1].map(|_| memory::reserved(n_cuts, "the cuts of a column"));
@@ -632,80 +652,13 @@ impl CutBuilder<'_> {
                 }
                 sweep_both([right, left], seen, &numbers, &total[..n_numbers], row_of);
             }
-            _ => self.add_stocks_of_groups(sets, order, leaf),
+            _ => of_levels = Some(self.add_stocks_of_groups(sets, column, leaf)),
         }
         let of_thresholds = sets.iter_mut().filter(|cuts| cuts.set.form == SetForm::Thresholds);
         if features.has_levels() {
             of_thresholds.for_each(|cuts| self.add_stocks_of_levels(cuts, order, total));
         }
-    }
-
-    /// Adds self stocks to the sets of a column of levels: one level, or the missing cells, from the others.
-    ///
-    /// Of a level with few rows S(L, L) comes from the entries that these rows have. With M the missing cells and N the
-    /// leaf S(L + M, L + M) = S(L, L) + 2 S(L, M) + S(M, M) and S(R, R) = S(N, N) - 2 S(N, L) + S(L, L), where R has no less
-    /// weight than L. Other levels, and those with most of the leaf's weight, are added up entry by entry.
-    fn add_stocks_of_groups(&self, sets: &mut [ColumnCuts], order: &[u32], leaf: LeafSums<'_>) {
-        let (features, weights, total) = (self.features, self.weights, leaf.total);
-        let n_numbers = features.n_numbers();
-        let n_missing = sets.iter().map(|cuts| cuts.set.n_missing_left).max().unwrap_or(0);
-        let sum_of = |rows: &[u32]| {
-            let mut sum = features.nothing();
-            rows.iter().for_each(|&row| features.add(&mut sum, row, weights.of(row)));
-            sum
-        };
-        let of_missing = sum_of(&order[order.len() - n_missing..]);
-        let mut missing = of_missing.clone();
-        features.finish(&mut missing);
-        let stock_of_missing = features.product_of_levels(&missing, &missing);
-        let missing_with_total = features.product_of_levels(&missing, total);
-        let with_missing = (n_missing > 0).then(|| features.product_with_levels(&missing));
-        let (mut counts, mut present) = (features.nothing(), vec![]);
-        // What levels make of S(L, L), S(L, N) and S(L, M), by the first place of L: the same for every set.
-        let mut known: Vec<(u32, [f64; 3])> = vec![];
-        for cuts in sets {
-            let missing_left = cuts.set.n_missing_left > 0;
-            for cut in 0..cuts.n_left.len() {
-                let places = cuts.rows(cut).places;
-                let (start, rows) = (places.start as u32, &order[places]);
-                let are_few = cuts.set.form == SetForm::Levels
-                    && cuts.weight[0][cut] <= cuts.weight[1][cut]
-                    && features.have_few_levels(rows);
-                if !are_few {
-                    let mut sum = sum_of(rows);
-                    if missing_left {
-                        add_row(&mut sum, &of_missing, 1.0);
-                    }
-                    features.finish(&mut sum);
-                    cuts.push_stocks(stocks(&sum, total));
-                    continue;
-                }
-                let mut numbers =
-                    if missing_left { missing[..n_numbers].to_vec() } else { vec![0.0; n_numbers] };
-                rows.iter().for_each(|&row| {
-                    add_row(&mut numbers, features.numbers(row), weights.of(row));
-                });
-                let [mut own, mut other] = stocks(&numbers, &total[..n_numbers]);
-                let place = known.binary_search_by_key(&start, |(start, _)| *start);
-                let place = place.unwrap_or_else(|place| {
-                    let few = features.stock_of_few(rows, weights, &mut counts, &mut present);
-                    let with_total = rows.iter().map(|&row| leaf.with_levels[leaf.at(row)]).sum();
-                    let with_missing = with_missing.as_ref().map_or(0.0, |product| {
-                        rows.iter().map(|&row| weights.of(row) * product(row)).sum()
-                    });
-                    known.insert(place, (start, [few, with_total, with_missing]));
-                    place
-                });
-                let [mut few, mut with_total, with_missing] = known[place].1;
-                if missing_left {
-                    few += 2.0 * with_missing + stock_of_missing;
-                    with_total += missing_with_total;
-                }
-                own += few;
-                other += (leaf.stock_of_levels - 2.0 * with_total + few).max(0.0);
-                cuts.push_stocks([own, other]);
-            }
-        }
+        of_levels
     }
 
     /// Adds to the self stocks of thresholds what the features of levels make of them.
@@ -738,7 +691,7 @@ impl CutBuilder<'_> {
         rows: &[u32],
         position: &[u32],
         columns: &[LeafColumn<'_, '_>],
-    ) -> Result<(Vec<Vec<ColumnCuts>>, Vec<f64>)> {
+    ) -> Result<LeafCuts> {
         let m = rows.len();
         // By column: the place of each row in its order, as f64: the type of the kernel's values makes the loop below
         // fast.
@@ -790,8 +743,9 @@ impl CutBuilder<'_> {
             }
             sets
         };
-        let cuts = parallel::map(columns.iter().enumerate(), of_column);
+        let of_columns = parallel::map(columns.iter().enumerate(), of_column);
         let stocks = grows.chunks(width).map(|of_row| of_row[0]);
-        Ok((cuts, memory::collected(stocks, "the stocks of a leaf")))
+        let stocks = memory::collected(stocks, "the stocks of a leaf");
+        Ok(LeafCuts { of_columns, stocks, of_levels: vec![] })
     }
 }

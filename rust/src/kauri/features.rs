@@ -36,8 +36,37 @@ struct Block<'a> {
     first: usize,
     unit: f64,
     means: &'a [f64],
+    /// The means by code, 0 of missing cells and of codes that no cell has.
+    padded_means: [f64; MAX_LEVELS + 1],
     /// Squared length of the means.
     mean_norm: f64,
+}
+
+/// The weight of the rows of a level, as it is added up.
+trait Count: Copy + Default + PartialEq {
+    fn plus(self, weight: f64) -> Self;
+    fn as_weight(self) -> f64;
+}
+
+/// Of rows without weights.
+impl Count for u32 {
+    fn plus(self, _: f64) -> Self {
+        self + 1
+    }
+
+    fn as_weight(self) -> f64 {
+        f64::from(self)
+    }
+}
+
+impl Count for f64 {
+    fn plus(self, weight: f64) -> Self {
+        self + weight
+    }
+
+    fn as_weight(self) -> f64 {
+        self
+    }
 }
 
 /// The features of numbers.
@@ -79,10 +108,13 @@ impl<'a> RowFeatures<'a> {
         let (mut own, mut means) = (vec![0.0; n_numbers], vec![0.0; n_numbers]);
         for level in levels {
             let mean_norm = norm(level.means);
+            let mut padded_means = [0.0; MAX_LEVELS + 1];
+            padded_means[..level.means.len()].copy_from_slice(level.means);
             blocks.push(Block {
                 first: own.len(),
                 unit: level.unit,
                 means: level.means,
+                padded_means,
                 mean_norm,
             });
             let norm_of = |&mean: &f64| {
@@ -218,42 +250,42 @@ impl<'a> RowFeatures<'a> {
     /// O(rows x columns of levels), where few rows have few of the levels: entries of the levels that no row has are
     /// minus the mean, and add up to what those present leave of the mean's squared length. Where little is left, they
     /// are added up one by one, which keeps the digits.
-    ///
-    /// `counts`: zeros, as many as entries of sums; zeros again afterwards. `present`: a buffer.
-    pub(super) fn stock_of_few(
-        &self,
-        rows: &[u32],
-        weights: Weights<'_>,
-        counts: &mut [f64],
-        present: &mut Vec<u8>,
-    ) -> f64 {
+    pub(super) fn stock_of_few(&self, rows: &[u32], weights: Weights<'_>) -> f64 {
+        match weights.0 {
+            None => self.stock_by_counts::<u32>(rows, weights),
+            Some(_) => self.stock_by_counts::<f64>(rows, weights),
+        }
+    }
+
+    /// [`RowFeatures::stock_of_few`], the rows of a level counted in numbers of the type `C`.
+    fn stock_by_counts<C: Count>(&self, rows: &[u32], weights: Weights<'_>) -> f64 {
         let all: f64 = rows.iter().map(|&row| weights.of(row)).sum();
-        present.resize(rows.len() + 1, 0);
+        let mut counts = [C::default(); MAX_LEVELS + 1];
+        let mut present = [0; 2 * (MAX_LEVELS + 1)];
         let mut stock = 0.0;
         for (b, block) in self.blocks.iter().enumerate() {
-            let slots = block.first..block.first + block.means.len() + 1;
-            let (counts, means) = (&mut counts[slots.clone()], &self.means[slots]);
-            let missing = block.means.len();
+            let (means, missing) = (&block.padded_means, block.means.len());
             let code_of = |row: u32| self.codes[row as usize * self.blocks.len() + b];
             let mut n_present = 0;
             for &row in rows {
                 let code = code_of(row);
                 let count = &mut counts[usize::from(code)];
                 // Without a branch, which would be guessed wrong for many a row.
-                present[n_present] = code;
-                n_present += usize::from(*count == 0.0);
-                *count += weights.of(row);
+                present[n_present % (2 * (MAX_LEVELS + 1))] = code;
+                n_present += usize::from(*count == C::default());
+                *count = count.plus(weights.of(row));
             }
             let mut total = all;
-            if counts[missing] > 0.0 {
-                counts[missing] = 0.0;
+            if counts[missing] != C::default() {
+                counts[missing] = C::default();
                 let seen = rows.iter().filter(|&&row| usize::from(code_of(row)) != missing);
                 total = seen.map(|&row| weights.of(row)).sum();
             }
             // The slot of missing cells, if it is present, adds 0 to both sums.
             let mut square_of = |code: u8| {
                 let code = usize::from(code);
-                let sum = block.unit * std::mem::take(&mut counts[code]) - total * means[code];
+                let count = std::mem::take(&mut counts[code]).as_weight();
+                let sum = block.unit * count - total * means[code];
                 [sum * sum, means[code] * means[code]]
             };
             let (fours, rest) = present[..n_present].as_chunks::<4>();
@@ -376,7 +408,6 @@ mod tests {
         let features =
             RowFeatures::new(Rows::Table(&table), Kernel::Features { z: &z, rank: 1 }, &levels);
         let given: Vec<f64> = (0..n).map(|_| next() + 0.1).collect();
-        let mut counts = features.nothing();
         for weights in [Weights(None), Weights(Some(&given))] {
             let sum_of = |rows: &[u32]| {
                 let mut sum = features.nothing();
@@ -387,11 +418,9 @@ mod tests {
             let all: Vec<u32> = (0..n as u32).collect();
             let other = sum_of(&all[20..33]);
             let product = features.product_with_levels(&other);
-            let mut present = vec![];
             for n_rows in [0, 1, 2, 7, 30, 60] {
                 let rows = &all[..n_rows];
-                let own = features.stock_of_few(rows, weights, &mut counts, &mut present);
-                assert!(counts.iter().all(|&count| count == 0.0));
+                let own = features.stock_of_few(rows, weights);
                 let sum = sum_of(rows);
                 let near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * (a.abs() + b.abs()).max(1.0);
                 assert!(near(own, norm(&sum[1..])), "{own} {}", norm(&sum[1..]));

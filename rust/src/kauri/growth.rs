@@ -20,12 +20,13 @@
 use rayon::prelude::*;
 
 use super::clusters::{ClusterState, DIAGONAL, FEATURES, ROWS_PER_TASK, WEIGHT};
-use super::cuts::{CutBuilder, CutRows, LeafColumn, n_seen};
+use super::cuts::{CutBuilder, CutRows, LeafColumn, LeafCuts, n_seen};
 use super::features::RowFeatures;
 use super::fit::{FittedKauri, KauriProblem};
 use super::gains::{ClusterSums, largest};
 use super::kernel::{Kernel, Weights, norm};
 use super::leaf_search::{LeafSearch, OpenColumn, OpenLeaf};
+use super::level_stocks::LevelStocks;
 use super::moves::{AllowedMoves, Move, MoveKind};
 use super::sparse_cuts::{Buffers, SparseColumn, SparseLeaf};
 use crate::error::{Error, Result};
@@ -178,7 +179,7 @@ impl<'a, 't> Growth<'a, 't> {
                 }
                 Rows::Sparse(matrix) => SparseColumns::new(matrix, monitor)?,
             };
-            growth.open(0, cells)?;
+            growth.open(0, cells, &[])?;
         }
         Ok(growth)
     }
@@ -202,19 +203,23 @@ impl<'a, 't> Growth<'a, 't> {
     ///
     /// # Errors
     /// [`Error::Interrupted`].
-    fn open(&mut self, id: usize, cells: SparseColumns) -> Result<()> {
+    fn open(&mut self, id: usize, cells: SparseColumns, of_parent: &[LevelStocks]) -> Result<()> {
         let segment = self.grown.nodes[id].segment;
         for (&row, position) in self.grown.partition.all(segment).iter().zip(0..) {
             self.position[row as usize] = position;
         }
-        let (columns, stocks) = match (self.rows, self.problem.kernel) {
-            (Rows::Table(table), _) => self.columns_of_table(id, table)?,
-            (Rows::Sparse(_), Kernel::Sparse(z)) => (self.columns_of_cells(id, &cells, z)?, vec![]),
+        let (columns, stocks, of_levels) = match (self.rows, self.problem.kernel) {
+            (Rows::Table(table), _) => self.columns_of_table(id, table, of_parent)?,
+            (Rows::Sparse(_), Kernel::Sparse(z)) => {
+                (self.columns_of_cells(id, &cells, z)?, vec![], vec![])
+            }
             (Rows::Sparse(_), _) => return Err(super::fit::not_both_sparse()),
         };
         if !columns.is_empty() {
             let cluster = self.cluster_of[id];
-            self.leaves.push(OpenLeaf::new(id, segment, cluster, columns, cells, stocks));
+            let mut leaf = OpenLeaf::new(id, segment, cluster, columns, cells, stocks);
+            leaf.of_levels = of_levels;
+            self.leaves.push(leaf);
         }
         Ok(())
     }
@@ -265,12 +270,14 @@ impl<'a, 't> Growth<'a, 't> {
         Ok(found?.into_iter().flatten().collect())
     }
 
-    /// Returns the columns of a leaf of a table that have cuts, and with a Gram matrix the stocks of its rows with it.
+    /// Returns the columns of a leaf of a table that have cuts, with a Gram matrix the stocks of its rows with it, and the
+    /// stocks of its levels.
     fn columns_of_table(
         &self,
         id: usize,
         table: &'a Table<'t>,
-    ) -> Result<(Vec<OpenColumn>, Vec<f64>)> {
+        of_parent: &[LevelStocks],
+    ) -> Result<(Vec<OpenColumn>, Vec<f64>, Vec<LevelStocks>)> {
         let node = &self.grown.nodes[id];
         let rows = self.grown.partition.all(node.segment);
         let columns: Vec<LeafColumn<'_, '_>> = self
@@ -287,16 +294,18 @@ impl<'a, 't> Growth<'a, 't> {
             weights: self.weights,
             min_samples_leaf: self.problem.limits.min_samples_leaf.max(1),
             monitor: self.monitor,
+            of_parent,
         };
-        let (cuts, stocks) =
+        let LeafCuts { of_columns, stocks, of_levels } =
             builder.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
-        let cuts = cuts.into_iter().zip(&columns);
+        let cuts = of_columns.into_iter().zip(&columns);
         let columns = parallel::map_some(cuts, columns_per_task(rows.len()), |(sets, column)| {
             let order = column.order.iter().map(|&row| self.position[row as usize]);
             let order: Vec<u32> = memory::collected(order, "the orders of a leaf");
             OpenColumn::new(sets.into_iter().filter(|cuts| !cuts.is_empty()), order, 0..0)
         });
-        Ok((columns.into_iter().filter(|column| !column.is_empty()).collect(), stocks))
+        let columns = columns.into_iter().filter(|column| !column.is_empty()).collect();
+        Ok((columns, stocks, of_levels))
     }
 
     /// Returns the columns of a table that vary in a leaf, ascending.
@@ -395,7 +404,7 @@ impl<'a, 't> Growth<'a, 't> {
     /// [`Error::Interrupted`].
     pub(super) fn split(&mut self, split: &NextSplit) -> Result<()> {
         let leaf = self.leaves.remove(split.leaf);
-        let (id, parent, cells) = (leaf.id, leaf.segment, leaf.cells);
+        let (id, parent, cells, of_levels) = (leaf.id, leaf.segment, leaf.cells, leaf.of_levels);
         let NextSplit { feature, gain: score, .. } = *split;
         let left = match self.rows {
             Rows::Table(table) => {
@@ -446,7 +455,7 @@ impl<'a, 't> Growth<'a, 't> {
         let cells: Vec<SparseColumns> =
             to_open.iter().map(|&child| self.cells_of(child, &cells)).collect();
         for (child, cells) in to_open.into_iter().zip(cells) {
-            self.open(child, cells)?;
+            self.open(child, cells, &of_levels)?;
         }
         Ok(())
     }

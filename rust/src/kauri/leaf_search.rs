@@ -28,6 +28,7 @@ use super::gains::{
 };
 use super::growth::{Growth, NextSplit};
 use super::kernel::{Kernel, norm};
+use super::level_stocks::LevelStocks;
 use super::moves::AllowedMoves;
 use crate::error::{Error, Result};
 use crate::memory;
@@ -135,6 +136,8 @@ pub(super) struct OpenLeaf {
     columns: Vec<OpenColumn>,
     /// Of sparse rows: their cells.
     pub(super) cells: SparseColumns,
+    /// Stocks of its levels.
+    pub(super) of_levels: Vec<LevelStocks>,
     /// Fewest columns of a task.
     at_a_time: usize,
     /// With a Gram matrix, the stocks S({i}, N) of its rows with the leaf itself.
@@ -169,6 +172,7 @@ impl OpenLeaf {
             state: LeafState { cluster, value: 0.0, rest: ClusterSums::EMPTY },
             columns,
             cells,
+            of_levels: vec![],
             at_a_time,
             stocks,
             cross_rest: 0.0,
