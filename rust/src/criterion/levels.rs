@@ -137,15 +137,20 @@ impl<'a> Levels<'a> {
     /// The best sets of label costs: a side costs what its label costs on it. A set that puts no row on a side saves
     /// nothing and is none of them.
     pub(crate) fn by_pairs(&self) -> Vec<CostedSet> {
-        self.best_by_pairs().sorted()
+        self.best_by_pairs(f64::INFINITY).sorted()
+    }
+
+    /// [`Levels::by_pairs`] if these cost less than `below`; else none, or sets that do not.
+    pub(crate) fn by_pairs_below(&self, below: f64) -> Vec<CostedSet> {
+        self.best_by_pairs(below).sorted()
     }
 
     /// What the best set of [`Levels::by_pairs`] costs; infinity if there is none.
     pub(super) fn least_by_pairs(&self) -> f64 {
-        self.best_by_pairs().least
+        self.best_by_pairs(f64::INFINITY).least
     }
 
-    fn best_by_pairs(&self) -> Best {
+    fn best_by_pairs(&self, below: f64) -> Best {
         let k = self.sums.first().map_or(0, |sums| sums.len());
         let by_label = |l: usize| self.sums.iter().map(|sums| sums[l]).collect::<Vec<f64>>();
         let by_label: Vec<Vec<f64>> = (0..k).map(by_label).collect();
@@ -154,7 +159,7 @@ impl<'a> Levels<'a> {
         let pairs = (0..k).flat_map(|l| (0..l).map(move |j| (l, j)));
         let mut pairs: Vec<_> = pairs.map(|(l, j)| (least(l, j), l, j)).collect();
         pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let (mut best, mut forbidden) = (self.best(), vec![]);
+        let (mut best, mut forbidden) = (Best { least: below, ..self.best() }, vec![]);
         let mut goes_left = vec![false; self.codes.len()];
         for (least, l, j) in pairs.into_iter().flat_map(|(x, l, j)| [(x, l, j), (x, j, l)]) {
             // Twice the margin: the sums are rounded in another order.
@@ -263,11 +268,15 @@ impl<'a> Levels<'a> {
         order
     }
 
-    /// The best sets of one level, and of the levels where a label's share is largest. `costs_of`: see
-    /// [`SideCost::costs`](super::sums::SideCost::costs).
-    pub(super) fn by_shares(&self, costs_of: impl Fn(&[f64], &mut [f64])) -> Vec<CostedSet> {
+    /// The best sets of one level, and of the levels where a label's share is largest. `is_exact`: whether sums
+    /// are; `costs_of`: see [`SideCost::costs`](super::sums::SideCost::costs).
+    pub(super) fn by_shares(
+        &self,
+        is_exact: bool,
+        costs_of: impl Fn(&[f64], &mut [f64]),
+    ) -> Vec<CostedSet> {
         let n = self.codes.len();
-        let SharesCosts { of_one, sweeps } = self.costs_by_shares(costs_of);
+        let SharesCosts { of_one, sweeps } = self.costs_by_shares(is_exact, costs_of);
         let mut best = self.best();
         best.least = least_of(&of_one, &sweeps);
         let most = best.least + self.margin;
@@ -289,31 +298,52 @@ impl<'a> Levels<'a> {
     }
 
     /// What the best set of [`Levels::by_shares`] costs; infinity if there is none.
-    pub(super) fn least_by_shares(&self, costs_of: impl Fn(&[f64], &mut [f64])) -> f64 {
-        let SharesCosts { of_one, sweeps } = self.costs_by_shares(costs_of);
+    pub(super) fn least_by_shares(
+        &self,
+        is_exact: bool,
+        costs_of: impl Fn(&[f64], &mut [f64]),
+    ) -> f64 {
+        let SharesCosts { of_one, sweeps } = self.costs_by_shares(is_exact, costs_of);
         least_of(&of_one, &sweeps)
     }
 
-    /// What both sides of the sets of [`Levels::by_shares`] cost. Both are summed from their own end.
-    fn costs_by_shares(&self, costs_of: impl Fn(&[f64], &mut [f64])) -> SharesCosts {
+    /// What both sides of the sets of [`Levels::by_shares`] cost. Both are summed from their own end, unless sums are exact:
+    /// then the right side is what the left one leaves.
+    fn costs_by_shares(
+        &self,
+        is_exact: bool,
+        costs_of: impl Fn(&[f64], &mut [f64]),
+    ) -> SharesCosts {
         let k = self.sums.first().map_or(0, |sums| sums.len());
         let n = self.codes.len();
-        let stride = n.next_multiple_of(TILE);
-        let [mut left, mut right] = [0, 1].map(|_| vec![0.0; k * stride]);
+        // An odd number of tiles: the labels of a place do not compete for the same places of the cache.
+        let stride = TILE * (n.div_ceil(TILE) | 1);
+        let [mut own, mut left, mut right] = [0, 1, 2].map(|_| vec![0.0; k * stride]);
         let [mut left_costs, mut right_costs] = [0, 1].map(|_| vec![0.0; stride]);
+        for (place, sums) in self.sums.iter().enumerate() {
+            (0..k).for_each(|label| own[label * stride + place] = sums[label]);
+        }
+        let by_label = |label: usize| &own[label * stride..][..n];
+        let totals: Vec<f64> = (0..k).map(|label| by_label(label).iter().sum()).collect();
+        let subtract = |left: &[f64], right: &mut [f64]| {
+            let of_labels = left.chunks(stride).zip(right.chunks_mut(stride));
+            for ((left, right), total) in of_labels.zip(&totals) {
+                left.iter().zip(right).for_each(|(left, right)| *right = total - left);
+            }
+        };
         // The levels before each one and those after it, against itself.
         let mut sums = vec![0.0; k];
-        let places = || 0..n;
-        self.write_sums(places(), &mut sums, |place, before, own| {
-            for label in 0..k {
-                right[label * stride + place] = before[label];
-                left[label * stride + place] = own[label];
-            }
-        });
-        self.write_sums(places().rev(), &mut sums, |place, after, _| {
-            (0..k).for_each(|label| right[label * stride + place] += after[label]);
-        });
-        costs_of(&left, &mut left_costs);
+        if is_exact {
+            subtract(&own, &mut right);
+        } else {
+            self.write_sums(0..n, &mut sums, |place, before, _| {
+                (0..k).for_each(|label| right[label * stride + place] = before[label]);
+            });
+            self.write_sums((0..n).rev(), &mut sums, |place, after, _| {
+                (0..k).for_each(|label| right[label * stride + place] += after[label]);
+            });
+        }
+        costs_of(&own, &mut left_costs);
         costs_of(&right, &mut right_costs);
         let cost = |n_left: usize, left: f64, right: f64| {
             if self.is_allowed(n_left) { left + right } else { f64::INFINITY }
@@ -324,21 +354,25 @@ impl<'a> Levels<'a> {
         let (mut sweeps, mut keys, mut has_empty) = (vec![], vec![], false);
         for label in 0..k {
             // Labels without rows have the same order, that of the codes.
-            let is_empty = self.sums.iter().all(|sums| sums[label] == 0.0);
+            let is_empty = by_label(label).iter().all(|&sum| sum == 0.0);
             if is_empty && std::mem::replace(&mut has_empty, true) {
                 continue;
             }
-            let order = self.order_by_shares(label, &weights, &mut keys);
+            let order = order_by_shares(by_label(label), &weights, &mut keys);
             let places = || order.iter().map(|&place| usize::from(place));
             let mut i = 0;
             self.write_sums(places(), &mut sums, |_, before, own| {
                 (0..k).for_each(|label| left[label * stride + i] = before[label] + own[label]);
                 i += 1;
             });
-            self.write_sums(places().rev(), &mut sums, |_, after, _| {
-                i -= 1;
-                (0..k).for_each(|label| right[label * stride + i] = after[label]);
-            });
+            if is_exact {
+                subtract(&left, &mut right);
+            } else {
+                self.write_sums(places().rev(), &mut sums, |_, after, _| {
+                    i -= 1;
+                    (0..k).for_each(|label| right[label * stride + i] = after[label]);
+                });
+            }
             costs_of(&left, &mut left_costs);
             costs_of(&right, &mut right_costs);
             let mut n_left = 0;
@@ -367,38 +401,36 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// The places in descending order of a label's share, equal ones by code. `keys`: a buffer.
-    fn order_by_shares(&self, label: usize, weights: &[f64], keys: &mut Vec<u64>) -> Vec<u8> {
-        const PLACE: u64 = u8::MAX as u64;
-        // Larger shares have smaller keys.
-        let key = |place: u8| {
-            let place = usize::from(place);
-            let share = self.sums[place][label] / weights[place].max(f64::MIN_POSITIVE);
-            !share.abs().to_bits()
-        };
-        keys.clear();
-        let places = 0..=(self.codes.len() - 1) as u8; // 256 at most
-        keys.extend(places.map(|place| key(place) & !PLACE | u64::from(place)));
-        keys.sort_unstable();
-        let mut order: Vec<u8> = keys.iter().map(|key| (key & PLACE) as u8).collect();
-        // Of shares that differ in their last bits alone the order is left to mend: nearly none.
-        for start in 1..keys.len() {
-            let mut i = start;
-            while i > 0
-                && keys[i - 1] & !PLACE == keys[start] & !PLACE
-                && key(order[i]) < key(order[i - 1])
-            {
-                order.swap(i, i - 1);
-                i -= 1;
-            }
-        }
-        order
-    }
-
     /// The set or its complement, whichever comes first.
     pub(super) fn smaller_side(&self, goes_left: &[bool]) -> LevelSet {
         let others: Vec<bool> = goes_left.iter().map(|left| !left).collect();
         let (set, other) = (self.set(goes_left), self.set(&others));
         if in_order(&other, &set).is_lt() { other } else { set }
     }
+}
+
+/// The places in descending order of a label's share, equal ones by code. `of_label`: what the rows of each level add up
+/// to for the label; `weights`: in all; `keys`: a buffer.
+fn order_by_shares(of_label: &[f64], weights: &[f64], keys: &mut Vec<u64>) -> Vec<u8> {
+    const PLACE: u64 = u8::MAX as u64;
+    // Larger shares have smaller keys.
+    let key_of = |sum: f64, weight: f64| !(sum / weight.max(f64::MIN_POSITIVE)).abs().to_bits();
+    let key = |place: u8| key_of(of_label[usize::from(place)], weights[usize::from(place)]);
+    keys.clear();
+    keys.extend(of_label.iter().zip(weights).map(|(&sum, &weight)| key_of(sum, weight)));
+    keys.iter_mut().zip(0..).for_each(|(key, place)| *key = *key & !PLACE | place);
+    keys.sort_unstable();
+    let mut order: Vec<u8> = keys.iter().map(|key| (key & PLACE) as u8).collect();
+    // Of shares that differ in their last bits alone the order is left to mend: nearly none.
+    for start in 1..keys.len() {
+        let mut i = start;
+        while i > 0
+            && keys[i - 1] & !PLACE == keys[start] & !PLACE
+            && key(order[i]) < key(order[i - 1])
+        {
+            order.swap(i, i - 1);
+            i -= 1;
+        }
+    }
+    order
 }

@@ -305,7 +305,7 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         let sets = if S::IS_OF_LABELS {
             levels.by_pairs()
         } else {
-            levels.by_shares(|sums, costs| self.side.costs(sums, costs))
+            levels.by_shares(self.rows.is_exact(), |sums, costs| self.side.costs(sums, costs))
         };
         let has_missing = groups.split_missing(self.rows.width()).1.is_some();
         let cost_of_node = node.cost;
@@ -321,7 +321,7 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
         let least = if S::IS_OF_LABELS {
             levels.least_by_pairs()
         } else {
-            levels.least_by_shares(|sums, costs| self.side.costs(sums, costs))
+            levels.least_by_shares(self.rows.is_exact(), |sums, costs| self.side.costs(sums, costs))
         };
         node.cost - least
     }
