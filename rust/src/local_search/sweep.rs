@@ -13,7 +13,8 @@
 //! and the best set is exact ([`Levels::by_pairs`]): rows of one number have the labels "left", which costs it, and
 //! "right", which costs nothing.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::cmp::Ordering;
+use std::sync::atomic::{self, AtomicU64};
 
 use super::ranks::{LeftSide, MISSING, RankCut, Ranks};
 use crate::criterion::{ColumnForm, Groups, Levels};
@@ -45,11 +46,11 @@ impl<'m> Work<'m> {
     }
 
     pub fn add(&self, n_cells: usize) {
-        self.cells.fetch_add(n_cells as u64, Ordering::Relaxed);
+        self.cells.fetch_add(n_cells as u64, atomic::Ordering::Relaxed);
     }
 
     pub fn done(&self) -> u64 {
-        self.cells.load(Ordering::Relaxed)
+        self.cells.load(atomic::Ordering::Relaxed)
     }
 
     /// Whether the search was asked to stop: what is returned then does not matter.
@@ -267,7 +268,7 @@ impl<'w, const K: usize> Sweep<'w, K> {
             (0..K).for_each(|l| total[l] += value[l]);
         }
         let few = NodeRows { rows: &rows, values: &values, total, min_rows: 1, ..*node };
-        let mut scored = Vec::new();
+        let mut scored: Vec<(f64, usize)> = Vec::new();
         let mut n_cells = self.read_stored(&few);
         for &feature in features {
             if self.work.is_stopped() {
@@ -276,13 +277,15 @@ impl<'w, const K: usize> Sweep<'w, K> {
             n_cells +=
                 2 * self.n_cells_of(&few, feature) - MIN_CELLS.min(self.n_cells_of(&few, feature));
             let Some(buckets) = self.fill(&few, feature) else { continue };
-            if let Some((_, _, score)) = self.scan(&few, buckets, f64::INFINITY, &score) {
-                scored.push((score, feature));
+            // A score that is no lower than those of enough columns before does not count.
+            let lowest = scored.get(SCREENED_COLUMNS - 1).map_or(f64::INFINITY, |last| last.0);
+            if let Some((_, _, score)) = self.scan(&few, buckets, lowest, &score) {
+                let place = scored.partition_point(|other| other.0 <= score);
+                scored.insert(place, (score, feature));
+                scored.truncate(SCREENED_COLUMNS);
             }
         }
         self.work.add(n_cells * (4 + K) / 4);
-        scored.sort_by(|a, b| a.0.total_cmp(&b.0));
-        scored.truncate(SCREENED_COLUMNS);
         let mut screened: Vec<usize> = scored.into_iter().map(|(_, feature)| feature).collect();
         screened.sort_unstable();
         screened
@@ -399,7 +402,7 @@ impl<'w, const K: usize> Sweep<'w, K> {
     ) -> Option<(usize, LeftSide, f64)> {
         if buckets.form.is_levels {
             let (score, left) = match node.alone {
-                None => self.best_levels(node, buckets),
+                None => self.best_levels(node, buckets, lowest),
                 Some(codes) => self.best_level(node, buckets, codes, score),
             }?;
             return (score < lowest).then_some((0, left, score));
@@ -446,9 +449,28 @@ impl<'w, const K: usize> Sweep<'w, K> {
         best
     }
 
-    /// The best set of levels: its score, and what goes left.
-    fn best_levels(&self, node: &NodeRows<'_, K>, buckets: Buckets) -> Option<(f64, LeftSide)> {
+    /// The best set of levels if its score is below `lowest`: its score, and what goes left. Else none, or one that is
+    /// not.
+    fn best_levels(
+        &self,
+        node: &NodeRows<'_, K>,
+        buckets: Buckets,
+        lowest: f64,
+    ) -> Option<(f64, LeftSide)> {
         let (count, sums) = (&self.count[..buckets.n], &self.sums[..buckets.n]);
+        // No set costs less than if every level cost the least of all labels. Twice the margin: as in `by_pairs`.
+        if least_of_levels(sums) > lowest + 2.0 * node.margin {
+            return None;
+        }
+        if K == 1
+            && let Some(found) = two_sets(node, buckets, count, sums.as_flattened())
+        {
+            let (score, sign) = found.filter(|(score, _)| *score < lowest)?;
+            let is_left = |at: &usize| sign * sums[*at][0] > node.margin;
+            let codes =
+                (0..buckets.n).filter(is_left).map(|at| (usize::from(buckets.low) + at) as u8);
+            return Some((score, LeftSide::Levels(codes.collect())));
+        }
         let of_sides: Vec<f64>;
         let (sums, width) = if K == 1 {
             of_sides = sums.iter().flat_map(|sums| [sums[0], 0.0]).collect();
@@ -461,7 +483,8 @@ impl<'w, const K: usize> Sweep<'w, K> {
         let form = ColumnForm { has_missing: false, ..buckets.form };
         let groups =
             Groups { feature: 0, count, sums, low: &codes, high: &codes, form, exact: None };
-        let sets = Levels::new(groups, width, node.min_rows, node.margin).by_pairs();
+        let levels = Levels::new(groups, width, node.min_rows, node.margin);
+        let sets = levels.by_pairs_below(lowest);
         sets.into_iter().next().map(|(cost, set)| (cost, LeftSide::Levels(set)))
     }
 
@@ -491,6 +514,75 @@ impl<'w, const K: usize> Sweep<'w, K> {
         let left = LeftSide::Levels([best.1?].into_iter().collect());
         Some((best.0, left))
     }
+}
+
+/// What levels cost if each costs the least of its numbers; rows of one number may also cost nothing.
+fn least_of_levels<const K: usize>(sums: &[[f64; K]]) -> f64 {
+    let nothing = if K == 1 { 0.0 } else { f64::INFINITY };
+    let less = |a: f64, b: f64| if a < b { a } else { b };
+    let (fours, rest) = sums.as_chunks::<4>();
+    let mut lanes = [0.0; 4];
+    for four in fours {
+        for (lane, sums) in lanes.iter_mut().zip(four) {
+            *lane += sums.iter().fold(nothing, |least, &sum| less(sum, least));
+        }
+    }
+    let rest = rest.iter().map(|sums| sums.iter().fold(nothing, |least, &sum| less(sum, least)));
+    lanes.iter().sum::<f64>() + rest.sum::<f64>()
+}
+
+/// [`Levels::by_pairs`] of rows that cost one number on the left and nothing on the right, in one pass.
+///
+/// Returns what the best set costs, and its sign: 1 if it holds the levels that cost more than the margin, -1 if it holds
+/// those that save more; none within if no set is allowed. None where only sets with other levels may be allowed, for
+/// the sake of the number of rows, or there is no margin.
+fn two_sets<const K: usize>(
+    node: &NodeRows<'_, K>,
+    buckets: Buckets,
+    count: &[u32],
+    sums: &[f64],
+) -> Option<Option<(f64, f64)>> {
+    let margin = node.margin;
+    // Of either set. The levels that cost more pay nothing: the labels are exchanged.
+    let (mut costs, mut n_left, mut n_levels) = ([0.0; 2], [0; 2], [0; 2]);
+    for (&count, &sum) in count.iter().zip(sums) {
+        let is_in = [sum > margin, -sum > margin];
+        costs[0] += if is_in[0] { 0.0 } else { sum };
+        costs[1] += if is_in[1] { sum } else { 0.0 };
+        for side in 0..2 {
+            n_left[side] += if is_in[side] { count as usize } else { 0 };
+            n_levels[side] += usize::from(is_in[side]);
+        }
+    }
+    let n_rows = node.rows.len();
+    let is_allowed = n_left.map(|n| n >= node.min_rows && n_rows - n >= node.min_rows);
+    let is_forbidden = |side: usize| !is_allowed[side] && 0 < n_left[side] && n_left[side] < n_rows;
+    if margin <= 0.0 || is_forbidden(0) || is_forbidden(1) {
+        return None;
+    }
+    let most = margin
+        + (0..2)
+            .filter(|&side| is_allowed[side])
+            .map(|side| costs[side])
+            .fold(f64::INFINITY, f64::min);
+    let is_best = [0, 1].map(|side| is_allowed[side] && costs[side] <= most);
+    let side = match is_best {
+        [false, false] => return Some(None),
+        [true, true] => {
+            // Fewer levels first, then the first code.
+            let first = || sums[..buckets.n].iter().find(|sum| sum.abs() > margin);
+            let is_first = n_levels[0].cmp(&n_levels[1]).then_with(|| {
+                if first().is_some_and(|sum| *sum > 0.0) {
+                    Ordering::Less
+                } else {
+                    Ordering::Greater
+                }
+            });
+            usize::from(is_first.is_gt())
+        }
+        [is_first, _] => usize::from(!is_first),
+    };
+    Some(Some((costs[side], [1.0, -1.0][side])))
 }
 
 /// The best cut inside the bucket before the best cut between buckets, inside the next filled one, or between them; with
@@ -587,6 +679,86 @@ mod tests {
         let found = best_cut(&values);
         assert_eq!(found.cut.left, LeftSide::up_to(0, true));
         assert!((found.score + 5.0).abs() < 1e-12);
+    }
+
+    /// The best set of levels of these sums and counts among those that cost less than `lowest`, by [`Sweep`], and all
+    /// best sets by [`Levels::by_pairs`].
+    fn best_sets<const K: usize>(
+        counts: &[u32],
+        sums: &[[f64; K]],
+        [min_rows, lowest]: [usize; 2],
+    ) -> [Option<(f64, LeftSide)>; 2] {
+        let n_rows: u32 = counts.iter().sum();
+        let codes: Vec<f64> = (0..counts.len()).map(|code| code as f64).collect();
+        let (rows, margin, form) = (
+            (0..n_rows).collect::<Vec<u32>>(),
+            0.125,
+            ColumnForm { is_levels: true, has_missing: false },
+        );
+        let of_sides: Vec<f64> = sums
+            .iter()
+            .flat_map(|sums| if K == 1 { vec![sums[0], 0.0] } else { sums.to_vec() })
+            .collect();
+        let groups = Groups {
+            feature: 0,
+            count: counts,
+            sums: &of_sides,
+            low: &codes,
+            high: &codes,
+            form,
+            exact: None,
+        };
+        let levels = Levels::new(groups, K.max(2), min_rows, margin);
+        let expected = levels.by_pairs().into_iter().next();
+        let column = Column::levels(ndarray::ArrayView1::from(&[0u8][..]), 1).unwrap();
+        let (table, monitor) = (Table::new(vec![column]).unwrap(), Monitor::default());
+        let ranks = Ranks::new(&table, &[], &monitor).unwrap();
+        let node = NodeRows {
+            ranks: &ranks,
+            rows: &rows,
+            values: &[],
+            total: [0.0; K],
+            min_rows,
+            margin,
+            alone: None,
+        };
+        let work = Work::new(&monitor);
+        let mut sweep = Sweep::new(&work, false);
+        sweep.count[..counts.len()].copy_from_slice(counts);
+        sweep.sums[..sums.len()].copy_from_slice(sums);
+        let buckets = Buckets { low: 0, n: counts.len(), per_rank: 1 << 16, form };
+        let lowest = if lowest == 0 { f64::INFINITY } else { lowest as f64 - 8.0 };
+        let found = sweep.best_levels(&node, buckets, lowest).filter(|found| found.0 < lowest);
+        let expected = expected.map(|(cost, set)| (cost, LeftSide::Levels(set)));
+        [found, expected.filter(|found| found.0 < lowest)]
+    }
+
+    #[test]
+    fn sets_of_levels_are_the_first_of_the_best() {
+        let mut state = 3u64;
+        let mut random = |n: u64| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (state >> 33) % n
+        };
+        let (mut n_sets, mut n_tied) = (0, 0);
+        for _ in 0..3000 {
+            let n = 2 + random(5) as usize;
+            let counts: Vec<u32> = (0..n).map(|_| random(4) as u32).collect();
+            // Sixteenths: some lie within the margin, and sums are exact.
+            let mut sum =
+                |count: u32| if count == 0 { 0.0 } else { random(65) as f64 / 16.0 - 2.0 };
+            let one: Vec<[f64; 1]> = counts.iter().map(|&count| [sum(count)]).collect();
+            let two: Vec<[f64; 3]> =
+                counts.iter().map(|&count| [(); 3].map(|()| sum(count))).collect();
+            let limits = [1 + random(3) as usize, random(16) as usize];
+            let [found, expected] = best_sets(&counts, &one, limits);
+            assert_eq!(found, expected, "{counts:?} {one:?} {limits:?}");
+            n_sets += usize::from(found.is_some());
+            n_tied += usize::from(one.iter().any(|sum| sum[0] != 0.0 && sum[0].abs() <= 0.125));
+            let [found, expected] = best_sets(&counts, &two, limits);
+            assert_eq!(found, expected, "{counts:?} {two:?} {limits:?}");
+        }
+        assert!(n_sets > 500 && n_tied > 100, "{n_sets} {n_tied}");
     }
 
     #[test]
