@@ -28,6 +28,7 @@ __all__ = [
     "group_means",
     "group_sums",
     "label_costs",
+    "level_counts",
     "mean_centers",
     "search_tree",
     "spherical_kmeans",
@@ -134,6 +135,9 @@ def group_means(
     sample_weight: _Floats | None,
     n_jobs: _Jobs,
 ) -> tuple[_Floats, _Floats, _Floats, _Floats, _Floats | None]: ...
+def level_counts(
+    codes: npt.NDArray[np.uint8], n_levels: int, groups: _Codes | None, n_groups: int
+) -> _Floats: ...
 
 @type_check_only
 class _FittedTests:

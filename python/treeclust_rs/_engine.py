@@ -37,6 +37,7 @@ from ._core import fit_tree as fit_tree
 from ._core import group_means as group_means
 from ._core import group_sums as group_sums
 from ._core import label_costs as label_costs
+from ._core import level_counts as level_counts
 from ._core import mean_centers as mean_centers
 from ._core import search_tree as search_tree
 from ._core import spherical_kmeans as spherical_kmeans

@@ -85,6 +85,40 @@ def test_sums_and_means_are_those_of_observed_cells():
     assert (scale[2], shift[3]) == (1.0, 0.0)
 
 
+def test_sums_without_weights_are_those_of_weights_of_one():
+    rng = np.random.default_rng(4)
+    table = mixed(rng)
+    n = len(table[0])
+    groups, ones = rng.integers(0, 3, n).astype(np.uint32), np.ones(n)
+    for own in (units([1, 2, 0, 0], [1, 2, 1, 1]), units([0] * 4, [1] * 4)):
+        plain, weighted = (_engine.group_sums(table, own, groups, 3, w, 1) for w in (None, ones))
+        for a, b in zip(plain, weighted, strict=True):
+            np.testing.assert_array_equal(a, b)
+        near = np.zeros((3, 4))
+        means = [_engine.group_means(table, own, groups, near, w, 1) for w in (None, ones)]
+        for a, b in zip(*means, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_levels_are_counted_by_group():
+    rng = np.random.default_rng(3)
+    codes = rng.choice([0, 1, 2, 254, MISSING_LEVEL], 500).astype(np.uint8)
+    groups = rng.integers(0, 3, 500).astype(np.uint32)
+    counts = _engine.level_counts(codes, 255, groups, 4)
+    expected = [[np.sum((groups == g) & (codes == v)) for v in range(255)] for g in range(4)]
+    np.testing.assert_array_equal(counts, expected)
+    np.testing.assert_array_equal(_engine.level_counts(codes, 2, groups, 4), counts[:, :2])
+    of_all = _engine.level_counts(codes, 255, None, 1)
+    np.testing.assert_array_equal(of_all, counts.sum(axis=0, keepdims=True))
+    assert _engine.level_counts(codes, 0, groups, 4).shape == (4, 0)
+    with pytest.raises(ValueError, match="At most 255 levels"):
+        _engine.level_counts(codes, 256, groups, 4)
+    with pytest.raises(ValueError, match=r"Group 2 is not in the range \[0, 2\)"):
+        _engine.level_counts(codes, 255, groups, 2)
+    with pytest.raises(ValueError, match="groups"):
+        _engine.level_counts(codes, 255, groups[1:], 3)
+
+
 def test_tables_without_gaps_say_so():
     X = np.arange(12.0).reshape(6, 2)
     own, groups = units([0, 0], [1, 1]), np.zeros(6, dtype=np.uint32)

@@ -1,7 +1,7 @@
 """Floor 2: what users bring, read and checked: frames, arrays, sparse rows, weights, units."""
 
 from .checks import check_finite, check_sample_weight, count_gaps, warn_of_gaps
-from .encoding import Encoding, encoded_names, n_coordinates
+from .encoding import Encoding, encoded_names, n_coordinates, tiles
 from .kinds import is_time
 from .levels import LevelNames
 from .mixed import FittedColumns

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from .._util import IntArray
 from .arrays import native
 from .kinds import Kind
-from .levels import FLAG_LEVELS, Texts, object_texts
+from .levels import FLAG_LEVELS, Texts, object_texts, places_that_occur
 from .times import microseconds
 
 Cells = npt.NDArray[Any] | Texts
@@ -59,20 +60,42 @@ def polars_times(column: pl.Series) -> tuple[npt.NDArray[np.int64], str, npt.NDA
     return counts, unit, column.is_null().to_numpy()
 
 
+# So many categories of all columns are held for each column, and not only its own.
+_FEW_CATEGORIES = 1000
+
+# Where a row of each category is looked for first.
+_FIRST_ROWS = 10_000
+
+
 def _polars_categories(column: pl.Series) -> Texts:
     """Return a categorical column; its codes are places among the categories of all columns."""
     physical = column.to_physical()
     if column.null_count():
         physical = physical.cast(pl.Int64).fill_null(-1)
     codes = physical.to_numpy().astype(np.int64)
-    row_of = np.full(codes.max(initial=-1) + 2, -1)  # of each code some row; the last: missing
-    row_of[codes] = np.arange(len(codes))
-    row_of[-1] = -1
-    present = np.flatnonzero(row_of >= 0)
-    places = np.full(len(row_of), -1)
+    present = places_that_occur(codes)
+    texts = column[_some_rows(codes, present)].cast(pl.String).to_list()
+    n_places = int(present[-1]) + 1 if len(present) else 0
+    if n_places <= _FEW_CATEGORIES:
+        of_place = dict(zip(present.tolist(), texts, strict=True))
+        texts = [of_place.get(place, "") for place in range(n_places)]
+        return Texts(codes, texts, is_ordered=False, occurring=present)
+    places = np.full(n_places + 1, -1)  # the last: missing
     places[present] = np.arange(len(present))
-    texts = column[row_of[present]].cast(pl.String).to_list()
     return Texts(places[codes], texts, is_ordered=False)
+
+
+def _some_rows(
+    codes: npt.NDArray[np.signedinteger[Any]], present: IntArray
+) -> npt.NDArray[np.signedinteger[Any]]:
+    """Return of each code in `present` a row that has it. The first rows have nearly always all."""
+    row_of = np.full(int(present[-1]) + 2 if len(present) else 1, -1)  # the last: missing
+    for n_rows in (_FIRST_ROWS, len(codes)):
+        row_of[codes[:n_rows]] = np.arange(min(n_rows, len(codes)))
+        rows = row_of[present]
+        if (rows >= 0).all():
+            break
+    return np.asarray(rows)
 
 
 def arrow_cells(column: Any, kind: Kind, name: object) -> Cells:

@@ -8,7 +8,7 @@ level is ``1 / (sqrt(2) unit)`` in its coordinate.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,38 @@ from .table import Table, column_of, level_codes
 
 # Coordinates of a column, on average, above which what works on all of them takes too long.
 _MANY = 8
+
+
+# Rows that are written while they are in the cache.
+_ROWS_AT_A_TIME = 2048
+
+
+def tiles(n_rows: int) -> Iterator[slice]:
+    """Return ranges of rows, in turn, that fit into the cache."""
+    for start in range(0, n_rows, _ROWS_AT_A_TIME):
+        yield slice(start, start + _ROWS_AT_A_TIME)
+
+
+def write_in_units(
+    table: Table, places: Mapping[int, int], shift: FloatArray, scale: FloatArray, out: FloatArray
+) -> None:
+    """Write columns of numbers, ``(x - shift) / scale``, each to its place in `out`.
+
+    `places`: by column of the table, ascending; `shift`, `scale`: by column of `out`. Cells that
+    overflow are left to the callers.
+    """
+    with np.errstate(over="ignore"):
+        if not isinstance(table.data, list) and list(places) == list(range(out.shape[1])):
+            for rows in tiles(table.n_samples):
+                np.subtract(table.data[rows], shift, out=out[rows], dtype=np.float64)
+                out[rows] /= scale
+            return
+        columns = [(column_of(table, f), place) for f, place in places.items()]
+        for rows in tiles(table.n_samples):
+            for column, place in columns:
+                cells = out[rows, place]
+                np.subtract(column[rows], shift[place], out=cells, dtype=np.float64)
+                cells /= scale[place]
 
 
 def n_coordinates(levels: Sequence[LevelNames | None] | None, n_features: int) -> int:
@@ -92,13 +124,13 @@ class Encoding:
         squares.
         """
         matrix = np.zeros((table.n_samples, self.n_coordinates))
+        first = self.first.tolist()
+        places = {f: first[f] for f, known in enumerate(self.levels) if known is None}
+        write_in_units(table, places, self.shift, self.scale, matrix)
         for f, known in enumerate(self.levels):
-            part = slice(self.first[f], self.first[f + 1])
             if known is None:
-                with np.errstate(over="ignore"):  # the callers check for overflow
-                    matrix[:, self.first[f]] = column_of(table, f) - self.shift[part]
-                    matrix[:, part] /= self.scale[part]
                 continue
+            part = slice(first[f], first[f + 1])
             codes = level_codes(table, f)
             matrix[codes == MISSING_LEVEL, part] = np.nan
             rows = np.flatnonzero(codes != MISSING_LEVEL)

@@ -35,6 +35,12 @@ FLAG_LEVELS: LevelNames = ("false", "true")
 _FEW_TEXTS = 1000
 
 
+def places_that_occur(codes: npt.NDArray[np.signedinteger[Any]]) -> IntArray:
+    """Return the codes that rows have, ascending, without -1."""
+    counts = np.bincount(codes + 1, minlength=1)
+    return np.flatnonzero(counts[1:])
+
+
 class Texts(NamedTuple):
     """A column of text or of booleans, as its frame holds it."""
 
@@ -44,11 +50,12 @@ class Texts(NamedTuple):
     """May hold texts that no row has, and the same text twice."""
     is_ordered: bool
     """Whether the order of `texts` was declared."""
+    occurring: IntArray | None = None
+    """The result of `present`, if it is known."""
 
     def present(self) -> IntArray:
         """Return the places that occur, ascending."""
-        counts = np.bincount(self.codes + 1, minlength=1)
-        return np.flatnonzero(counts[1:])
+        return places_that_occur(self.codes) if self.occurring is None else self.occurring
 
     def of_rows(self) -> npt.NDArray[np.object_]:
         """Return the text of each row, None where it is missing."""
@@ -121,7 +128,7 @@ def form_of_numbers(levels: LevelNames) -> NumberForm | None:
     them.
     """
     sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
-    if sample.str.contains(_DIGITS_ALONE).all():
+    if all(map(str.isdecimal, sample.to_list())):
         return None  # as below, without reading them
     shares = {}
     for form in ("point", "comma"):
@@ -171,8 +178,11 @@ def form_of_times(levels: LevelNames) -> TimeForm | None:
     """Return how nearly all texts of a column are read as dates or times; None: they are none."""
     if not levels:
         return None
-    sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
-    least = _MOST * len(sample)
+    texts = levels[:: 1 + len(levels) // _N_SAMPLED]
+    least = _MOST * len(texts)
+    if sum("-" in text for text in texts) < least:
+        return None  # all of _TIMES have one: this is faster
+    sample = pl.Series(texts, dtype=pl.String)
     return next((form for text, form in _TIMES if sample.str.contains(text).sum() >= least), None)
 
 

@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
-from .._engine import MISSING_LEVEL
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
 from .levels import form_of_many, form_of_many_times, numbers_meant, times_meant
 from .sparse import SparseTable
-from .sums import weights_of_codes
+from .sums import weights_of_levels
 from .table import (
     Table,
     column_of,
@@ -167,7 +166,7 @@ def level_deviation(
 
     It is the root of ``(1 - sum of squared shares) / 2``, the shares those of the observed cells.
     """
-    return deviation_of_levels(weights_of_codes(codes, MISSING_LEVEL + 1, weight, 1)[:n_levels])
+    return deviation_of_levels(weights_of_levels(codes, n_levels, weight, 1)[0])
 
 
 def deviation_of_levels(counts: FloatArray) -> float:

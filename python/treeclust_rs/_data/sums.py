@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _engine
+from .._engine import MISSING_LEVEL
 from .._util import FloatArray
 
 
@@ -34,10 +35,23 @@ def sums_by_group(
     ).sums
 
 
-def weights_of_codes(
-    codes: npt.NDArray[Any], n_codes: int, weight: FloatArray | None, n_jobs: _engine.Jobs
+def weights_of_levels(
+    codes: npt.NDArray[np.uint8],
+    n_levels: int,
+    weight: FloatArray | None,
+    n_jobs: _engine.Jobs,
+    groups: npt.NDArray[Any] | None = None,
+    n_groups: int = 1,
 ) -> FloatArray:
-    """Return the weight of the rows with each code of ``[0, n_codes)``, their number without."""
+    """Return the weight of the rows with each level, their number without, n_groups x n_levels.
+
+    `groups`: one per row, in ``[0, n_groups)``; None: all rows are in one.
+    """
     if weight is None:
-        return np.bincount(codes, minlength=n_codes).astype(np.float64)
-    return sums_by_group(weight[:, None], codes, n_codes, n_jobs)[:, 0]
+        if groups is not None:
+            groups = np.ascontiguousarray(groups, dtype=np.uint32)
+        return _engine.level_counts(np.ascontiguousarray(codes), n_levels, groups, n_groups)
+    width = MISSING_LEVEL + 1
+    cells = codes if groups is None else groups.astype(np.intp) * width + codes
+    weights = sums_by_group(weight[:, None], cells, n_groups * width, n_jobs)[:, 0]
+    return weights.reshape(-1, width)[:, :n_levels].copy()

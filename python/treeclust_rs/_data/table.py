@@ -461,7 +461,9 @@ def observed_rows(table: Table | SparseTable) -> BoolArray | None:
         if missing is None:
             return None
         empty &= missing
-    return ~empty if empty.any() else None
+        if not empty.any():
+            return None
+    return ~empty
 
 
 def gaps_of(masks: Iterable[BoolArray | None]) -> tuple[int, ...] | None:

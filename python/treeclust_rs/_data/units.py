@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy.sparse import csr_array
 
 from .. import _engine
-from .._engine import MISSING_LEVEL, GroupMeans
+from .._engine import GroupMeans
 from .._util import BoolArray, Codes, FloatArray
-from .encoding import Encoding
+from .encoding import Encoding, write_in_units
 from .scale import (
     Scale,
     deviations,
@@ -24,8 +24,8 @@ from .scale import (
     sparse_robust_scale,
 )
 from .sparse import SparseTable
-from .sums import weights_of_codes
-from .table import Table, column_of, level_codes, level_columns, take_rows
+from .sums import weights_of_levels
+from .table import Table, level_codes, level_columns, take_rows
 
 Rows = TypeVar("Rows", Table, SparseTable)
 
@@ -103,11 +103,8 @@ class Units:
         levels = level_columns(table)
         numbers = [f for f in range(table.n_features) if f not in levels]
         matrix = np.empty((table.n_samples, len(numbers)))
-        for place, f in enumerate(numbers):
-            column = column_of(table, f)
-            with np.errstate(over="ignore"):  # the callers check for overflow
-                np.subtract(column, self.shift[f], out=matrix[:, place], dtype=np.float64)
-                matrix[:, place] /= self.scale[f]
+        places = {f: place for place, f in enumerate(numbers)}
+        write_in_units(table, places, self.shift[numbers], self.scale[numbers], matrix)
         return matrix
 
 
@@ -224,10 +221,8 @@ class WeightedRows(Generic[Rows]):
 
         n_groups x n_levels.
         """
-        codes, width = level_codes(self.rows, feature), MISSING_LEVEL + 1
-        cells = groups.astype(np.intp) * width + codes
-        counts = weights_of_codes(cells, n_groups * width, self.weight, self.threads)
-        return counts.reshape(-1, width)[:, : self.rows.n_levels(feature)].copy()
+        codes, n_levels = level_codes(self.rows, feature), self.rows.n_levels(feature)
+        return weights_of_levels(codes, n_levels, self.weight, self.threads, groups, n_groups)
 
     def level_shares(
         self: WeightedRows[Table], feature: int, groups: npt.NDArray[Any], n_groups: int

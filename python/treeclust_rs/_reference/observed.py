@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from .._data import Table, WeightedRows, level_columns, observed_means, shares_of
+from .._data import Table, WeightedRows, level_columns, observed_means, shares_of, tiles
 from .._util import BoolArray, FloatArray, IntArray
 from .centers import Centers, Criterion, cost_about, row_costs
 
@@ -49,7 +49,8 @@ def filled_matrix(data: WeightedRows[Table]) -> FloatArray:
     matrix = encoding.matrix(data.rows)
     if data.rows.gaps is not None:
         means = ClusterSums.of(data, np.zeros(data.rows.n_samples, dtype=np.uint32), 1).centers()
-        np.copyto(matrix, means, where=np.isnan(matrix))
+        for rows in tiles(len(matrix)):
+            np.copyto(matrix[rows], means, where=np.isnan(matrix[rows]))
     return matrix
 
 

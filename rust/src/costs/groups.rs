@@ -10,7 +10,7 @@ use crate::exact::{ExactRows, ExactSums};
 use crate::memory;
 use crate::parallel;
 use crate::rows::{CsrRows, Rows};
-use crate::table::{Column, MISSING_LEVEL, Table};
+use crate::table::{Column, MAX_LEVELS, MISSING_LEVEL, Table};
 
 /// Cells of a column that are looked at for gaps before it is added up.
 const FIRST_CELLS: usize = 64;
@@ -39,6 +39,47 @@ pub(super) struct RowGroups<'a> {
     pub weights: Option<&'a [f64]>,
 }
 
+/// Counts the rows with each level of a column, by group: n_groups x `n_levels`, row-major. `codes`: the level of each row,
+/// others are not counted; `groups`: as for [`group_sums`], none: all rows are in the first. O(n).
+///
+/// # Errors
+/// [`Error::Shape`] if there is not a group per row, [`Error::Value`] if one is outside `[0, n_groups)` or there are more
+/// than 255 levels.
+pub fn level_counts(
+    codes: &[u8],
+    n_levels: usize,
+    groups: Option<&[u32]>,
+    n_groups: usize,
+) -> Result<Vec<f64>> {
+    const WIDTH: usize = MISSING_LEVEL as usize + 1;
+    let mut counts: Vec<u32> = memory::zeros(n_groups * WIDTH, "the counts of levels");
+    match groups {
+        None if n_groups == 0 => {}
+        None => codes.iter().for_each(|&code| counts[usize::from(code)] += 1),
+        Some(groups) => {
+            Error::check_len("groups", groups.len(), codes.len(), "rows")?;
+            for (&group, &code) in groups.iter().zip(codes) {
+                let Some(count) = counts.get_mut(group as usize * WIDTH + usize::from(code)) else {
+                    return Err(out_of_range(group, n_groups));
+                };
+                *count += 1;
+            }
+        }
+    }
+    if n_levels > MAX_LEVELS {
+        return Err(Error::Value(format!("At most {MAX_LEVELS} levels are counted.")));
+    }
+    let of_groups = counts.chunks(WIDTH).flat_map(|counts| &counts[..n_levels]);
+    let mut by_group = memory::reserved(n_groups * n_levels, "the counts of levels");
+    by_group.extend(of_groups.map(|&count| f64::from(count)));
+    Ok(by_group)
+}
+
+/// The error of a group that there is not.
+fn out_of_range(group: u32, n_groups: usize) -> Error {
+    Error::Value(format!("Group {group} is not in the range [0, {n_groups})."))
+}
+
 /// Sums the rows of each group. `groups`: of shape (n), each in `[0, n_groups)`; `weights`: of shape (n);
 /// none: all 1. O(n d), or O(number of stored cells) for sparse rows, whose columns must have
 /// the origin 0.
@@ -55,7 +96,7 @@ pub fn group_sums<'a, 't: 'a>(
     let rows = rows.into();
     Error::check_len("groups", groups.len(), rows.n_samples(), "rows")?;
     if let Some(&group) = groups.iter().find(|&&g| g as usize >= n_groups) {
-        return Err(Error::Value(format!("Group {group} is not in the range [0, {n_groups}).")));
+        return Err(out_of_range(group, n_groups));
     }
     let row_groups = RowGroups { groups, n_groups, weights };
     let sum = || match rows {
@@ -68,7 +109,7 @@ pub fn group_sums<'a, 't: 'a>(
         let point = |_, feature: usize| units.shift[feature];
         // Without groups there is nothing to add up.
         let has_gaps = |feature: usize| sums.sums.get(feature).is_some_and(|sum| sum.is_nan());
-        let columns = moments_with_gaps(table, units, row_groups, has_gaps, point);
+        let columns = moments_with_gaps(table, units, row_groups, false, has_gaps, point);
         sums.observed = observed_weights(&columns, &sums.weight, table.n_features());
         for (feature, column) in columns {
             for (group, moments) in column.iter().enumerate() {
@@ -168,11 +209,13 @@ pub(super) struct Moments {
 }
 
 /// The moments of every group about `point(group, feature)`, for the columns that have gaps; of levels without sums.
-/// A column of numbers has gaps if `has_gaps(feature)`. Each column is summed by one thread.
+/// `has_squares`: whether squares are wanted, else they are 0. A column of numbers has gaps if `has_gaps(feature)`. Each
+/// column is summed by one thread.
 pub(super) fn moments_with_gaps(
     table: &Table<'_>,
     units: &Units,
     row_groups: RowGroups<'_>,
+    has_squares: bool,
     has_gaps: impl Fn(usize) -> bool,
     point: impl Fn(usize, usize) -> f64 + Sync,
 ) -> Vec<(usize, Vec<Moments>)> {
@@ -189,7 +232,8 @@ pub(super) fn moments_with_gaps(
             ObservedSums {
                 points: points.collect(),
                 moments: (!is_levels(features[i])).then(|| ExactRows::new(n_groups, 2)),
-                counts: vec![0; n_groups],
+                has_squares,
+                counts: vec![[0; COUNTERS]; n_groups],
                 weights: weights.map(|weights| (weights, ExactRows::new(n_groups, 1))),
             }
         },
@@ -202,13 +246,18 @@ pub(super) fn moments_with_gaps(
     features.into_iter().zip(columns).collect()
 }
 
+/// Counters of a group: one row after the other may be of the same group, and each would wait for the one before.
+const COUNTERS: usize = 4;
+
 /// Sums over the observed cells of a column, by group.
 struct ObservedSums<'a> {
     points: Vec<f64>,
-    /// Weighted sum of the differences to the points, in units, and of their squares; none for levels.
+    /// Weighted sum of the differences to the points, in units, and of their squares; none for levels. Without weights and
+    /// squares the second is the number of observed cells.
     moments: Option<ExactRows>,
-    /// Observed cells, of rows without weights.
-    counts: Vec<u32>,
+    has_squares: bool,
+    /// Observed cells, of rows without weights, unless they are above.
+    counts: Vec<[u32; COUNTERS]>,
     /// The weights of all rows, and their sums.
     weights: Option<(&'a [f64], ExactRows)>,
 }
@@ -216,7 +265,7 @@ struct ObservedSums<'a> {
 impl ObservedSums<'_> {
     /// Adds cells from the row `start` on, of rows in `groups`. Without a branch: nobody can guess where the gaps are.
     fn add(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
-        let ObservedSums { points, moments, counts, weights } = self;
+        let ObservedSums { points, moments, has_squares, counts, weights } = self;
         let is_unit = scale == 1.0; // saves a division
         let apart = |i: usize| {
             let x = cells[i];
@@ -224,26 +273,34 @@ impl ObservedSums<'_> {
             if is_unit { apart } else { apart / scale }
         };
         match weights {
-            None => {
-                for (x, &group) in cells.iter().zip(groups) {
-                    counts[group as usize] += u32::from(!x.is_nan());
+            None => match moments {
+                Some(moments) if !*has_squares => {
+                    moments.add_pairs(groups, |i| [apart(i), f64::from(!cells[i].is_nan())]);
                 }
-                if let Some(moments) = moments {
-                    moments.add_pairs(groups, |i| {
-                        let difference = apart(i);
-                        [difference, difference * difference]
-                    });
+                _ => {
+                    for (cells, groups) in cells.chunks(COUNTERS).zip(groups.chunks(COUNTERS)) {
+                        for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
+                            counts[group as usize][i] += u32::from(!x.is_nan());
+                        }
+                    }
+                    if let Some(moments) = moments {
+                        moments.add_pairs(groups, |i| {
+                            let difference = apart(i);
+                            [difference, difference * difference]
+                        });
+                    }
                 }
-            }
+            },
             Some((weights, sums)) => {
                 let weights = &weights[start..start + cells.len()];
                 let weight = |i: usize| if cells[i].is_nan() { 0.0 } else { weights[i] };
                 sums.add_pairs(groups, |i| [weight(i), 0.0]);
                 if let Some(moments) = moments {
+                    let has_squares = *has_squares;
                     moments.add_pairs(groups, |i| {
                         let difference = apart(i);
                         let weighted = weight(i) * difference;
-                        [weighted, weighted * difference]
+                        [weighted, if has_squares { weighted * difference } else { 0.0 }]
                     });
                 }
             }
@@ -254,15 +311,20 @@ impl ObservedSums<'_> {
     fn finish(self) -> Vec<Moments> {
         let n_groups = self.points.len();
         let moments = self.moments.map(ExactRows::finish);
-        let weights = match self.weights {
-            None => self.counts.into_iter().map(f64::from).collect(),
-            Some((_, sums)) => sums.finish().all_rounded(),
+        let moment = |group: usize, i: usize| {
+            moments.as_ref().map_or(0.0, |moments| moments.rounded(2 * group + i))
         };
-        let of_group = |group: usize| {
-            let [sum, squares] = moments
-                .as_ref()
-                .map_or([0.0; 2], |moments| [0, 1].map(|i| moments.rounded(2 * group + i)));
-            Moments { weight: weights[group], sum, squares }
+        let weights: Vec<f64> = match self.weights {
+            Some((_, sums)) => sums.finish().all_rounded(),
+            None if self.has_squares || moments.is_none() => {
+                self.counts.iter().map(|counts| f64::from(counts.iter().sum::<u32>())).collect()
+            }
+            None => (0..n_groups).map(|group| moment(group, 1)).collect(),
+        };
+        let of_group = |group: usize| Moments {
+            weight: weights[group],
+            sum: moment(group, 0),
+            squares: if self.has_squares { moment(group, 1) } else { 0.0 },
         };
         (0..n_groups).map(of_group).collect()
     }

@@ -102,7 +102,7 @@ fn spreads_about(
     let (weight, columns) = rayon::join(|| group_weights(groups, n_groups, weights), scan);
     let has_gaps = |feature: usize| columns[feature].is_none();
     let point = |group: usize, feature: usize| means[group * d + feature];
-    let with_gaps = moments_with_gaps(table, units, row_groups, has_gaps, point);
+    let with_gaps = moments_with_gaps(table, units, row_groups, true, has_gaps, point);
     let observed = observed_weights(&with_gaps, &weight, d);
     let rounded = |sums: &ExactSums| {
         (0..n_groups).map(|i| [sums.rounded(2 * i), sums.rounded(2 * i + 1)]).collect()

@@ -20,7 +20,7 @@ mod sparse;
 mod units;
 
 pub(crate) use groups::group_weights;
-pub use groups::{GroupSums, group_sums};
+pub use groups::{GroupSums, group_sums, level_counts};
 pub(crate) use labels::{ExactLabelCosts, LevelCosts, exact_label_costs, to_regrets};
 pub use labels::{LabelCosts, Metric, label_costs};
 pub use means::{GroupMeans, group_means};

@@ -4,7 +4,7 @@
 //! Callers:
 //! `_data/table.py` (checks, units) and `_reference/` (costs and centers of the reference clustering).
 
-use numpy::{IntoPyArray, PyArray1, PyArray2, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
 use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice, slice2};
@@ -167,4 +167,24 @@ pub fn group_means<'py>(
         found.spread.into_pyarray(py),
         found.observed.map(|observed| matrix(py, observed, d)).transpose()?,
     ))
+}
+
+/// The number of rows with each level of a column, by group, n_groups x `n_levels`: [`costs::level_counts`]. `codes`: the
+/// level of each row, others are not counted; `groups`: as for `group_sums`, None: all rows in one.
+///
+/// # Errors
+/// `ValueError` as `group_sums`.
+#[pyfunction]
+#[pyo3(signature = (codes, n_levels, groups, n_groups))]
+pub fn level_counts<'py>(
+    py: Python<'py>,
+    codes: PyReadonlyArray1<'_, u8>,
+    n_levels: usize,
+    groups: Option<PyReadonlyArray1<'_, u32>>,
+    n_groups: usize,
+) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    let codes = slice(&codes)?;
+    let groups = groups.as_ref().map(slice).transpose()?;
+    let counts = py.detach(|| costs::level_counts(codes, n_levels, groups, n_groups))?;
+    counts.into_pyarray(py).reshape([n_groups, n_levels])
 }

@@ -37,7 +37,9 @@ mod _core {
     #[pymodule_export]
     use super::cltree::{DensityTests, density_tree};
     #[pymodule_export]
-    use super::data::{column_units, find_non_finite, group_means, group_sums, label_costs};
+    use super::data::{
+        column_units, find_non_finite, group_means, group_sums, label_costs, level_counts,
+    };
     #[pymodule_export]
     use super::fit::{FittedTree, fit_tree};
     #[pymodule_export]
