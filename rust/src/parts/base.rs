@@ -283,7 +283,7 @@ impl BaseGrowth {
             above.push(below);
             id += 1;
         }
-        wanted.opens = open_ranges(ranges, self.most_values);
+        wanted.opens = open_ranges(ranges, self.most_values, None);
         let is_done = wanted.fills.is_empty()
             && wanted.opens.is_empty()
             && wanted.gaps.is_empty()

@@ -12,6 +12,7 @@ use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::{LabelCenters, LabelMeans};
+use super::opening::MOST_BINS_OF_MEDIANS;
 use super::quantiles::{Order, Ranks};
 use super::question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
@@ -668,8 +669,9 @@ impl PartsFit {
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        let PartsSettings { cuts, .. } = self.settings;
-        Growth::new(&self.columns, k, limits, cuts, self.settings.most_values())
+        let PartsSettings { cuts, metric, .. } = self.settings;
+        let most_bins = (metric == Metric::Manhattan).then_some(MOST_BINS_OF_MEDIANS);
+        Growth::new(&self.columns, k, limits, cuts, self.settings.most_values(), most_bins)
     }
 }
 

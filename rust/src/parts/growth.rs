@@ -91,6 +91,8 @@ pub(crate) struct Growth {
     k: usize,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
+    /// Most smaller bins of one round, about.
+    most_bins: Option<usize>,
     /// Of the first nodes, those of a base tree, if there is one.
     pub base: Option<BaseLeaves>,
 }
@@ -124,16 +126,17 @@ pub(crate) enum Step {
 }
 
 impl Growth {
-    /// A tree of one leaf, nothing known of it.
+    /// A tree of one leaf, nothing known of it. `most_bins`: as for [`open_ranges`].
     pub fn new(
         columns: &[PartColumn],
         k: usize,
         limits: Limits,
         kind: CutKind,
         most_values: u64,
+        most_bins: Option<usize>,
     ) -> Result<Self> {
         let cuts = Cuts::new(columns, k, limits.min_samples_leaf, kind)?;
-        Ok(Growth { nodes: vec![], limits, cuts, k, most_values, base: None })
+        Ok(Growth { nodes: vec![], limits, cuts, k, most_values, most_bins, base: None })
     }
 
     /// Begins with a base tree.
@@ -433,7 +436,7 @@ impl Growth {
                 continue;
             }
             if !fills.is_empty() || !ranges.is_empty() {
-                let opens = open_ranges(ranges, self.most_values);
+                let opens = open_ranges(ranges, self.most_values, self.most_bins);
                 return Ok(Step::Ask(Wanted { fills, opens }));
             }
         }

@@ -5,22 +5,32 @@ use super::question::Open;
 
 /// Smaller bins that a bin is opened into, about.
 const SMALLER_BINS: usize = 256;
-/// Most smaller bins of one round, about: of very many ranges each has fewer, but some.
-const MOST_SMALLER_BINS: usize = 32 * SMALLER_BINS;
 const LEAST_SMALLER_BINS: usize = 16;
+/// Most smaller bins of one round where costs are those about medians, about: hundreds of ranges may then hide a better
+/// cut, and of very many each has fewer smaller bins. With fewer other fits would take more rounds.
+pub(super) const MOST_BINS_OF_MEDIANS: usize = 32 * SMALLER_BINS;
 /// As many bins with the most rows that are always opened to values have the rows that are in one round: a round less
 /// for large nodes, as many bytes as a few columns of a node.
 const MORE_VALUES: u64 = 6;
 
-/// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins.
-pub(super) fn open_ranges(mut ranges: Vec<(u64, Open)>, most_values: u64) -> Vec<Open> {
-    opened_by_rows(&mut ranges, most_values);
+/// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins, about `most_bins`
+/// of them if there is a limit.
+pub(super) fn open_ranges(
+    mut ranges: Vec<(u64, Open)>,
+    most_values: u64,
+    most_bins: Option<usize>,
+) -> Vec<Open> {
+    opened_by_rows(&mut ranges, most_values, most_bins);
     ranges.into_iter().map(|(_, open)| open).collect()
 }
 
 /// Chooses which ranges of so many rows are opened to values, and gives the others smaller bins.
-pub(super) fn opened_by_rows(ranges: &mut [(u64, Open)], most_values: u64) {
-    let n_bins = MOST_SMALLER_BINS / ranges.len().max(1);
+pub(super) fn opened_by_rows(
+    ranges: &mut [(u64, Open)],
+    most_values: u64,
+    most_bins: Option<usize>,
+) {
+    let n_bins = most_bins.map_or(SMALLER_BINS, |most| most / ranges.len().max(1));
     let n_bins = n_bins.clamp(LEAST_SMALLER_BINS, SMALLER_BINS);
     // A range with as many rows as it would have smaller bins takes no more bytes as values.
     let few = most_values.min(n_bins as u64);
@@ -69,7 +79,7 @@ mod tests {
             (5_000, Open { node: 0, feature: 0, low, high, ends: None })
         };
         for (n, most) in [(1, SMALLER_BINS), (30, SMALLER_BINS), (200, 40), (5_000, 16)] {
-            let opens = open_ranges((0..n).map(range).collect(), 1);
+            let opens = open_ranges((0..n).map(range).collect(), 1, Some(MOST_BINS_OF_MEDIANS));
             assert_eq!(opens.len(), n);
             for open in &opens {
                 let ends = open.ends.as_ref().map_or(0, Vec::len);
@@ -77,7 +87,7 @@ mod tests {
             }
         }
         // Those with few rows are opened to values.
-        let few = open_ranges(vec![(16, range(0).1), (5_000, range(1).1)], 2_048);
+        let few = open_ranges(vec![(16, range(0).1), (5_000, range(1).1)], 2_048, None);
         assert!(few[0].ends.is_none());
     }
 }

@@ -105,7 +105,7 @@ impl Ranks {
                 (bins.count[bin], Open { node, feature, low, high, ends: None })
             }));
         }
-        opened_by_rows(&mut opens, self.most_values);
+        opened_by_rows(&mut opens, self.most_values, None);
         opens.into_iter().map(|(_, open)| open).collect()
     }
 
