@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import treeclust_rs as tc
-from treeclust_rs.parts import Answer, Question
+from treeclust_rs.parts import Answer, Fit, Question
 
 # Most bins and most rows that are opened to values: so few that every kind of question is asked.
 BINS = [None, (2, 1), (5, 20)]
@@ -114,6 +114,31 @@ def damaged(rng, data, read, n_cut, n_changed):
         except (ValueError, MemoryError):
             continue
         yield found
+
+
+def told_or_refused(rng, fit, make, X):
+    """Answer the fit's question; damaged bytes of the round are refused, or told without harm.
+
+    Returns the answer.
+    """
+    question = fit.question()
+    answer = question.answer(X, part_id=0)
+    for read, data in (
+        (Question.from_bytes, question.to_bytes()),
+        (Answer.from_bytes, answer.to_bytes()),
+        (lambda data: Fit.from_bytes(data, make()), fit.to_bytes()),
+    ):
+        for found in damaged(rng, data, read, 8, 40):
+            try:
+                if isinstance(found, Question):
+                    found.answer(X, part_id=0)
+                elif isinstance(found, Answer):
+                    Fit.from_bytes(fit.to_bytes(), make()).tell(found)
+                elif (asked := found.question()) is not None:
+                    found.tell(asked.answer(X, part_id=0))
+            except (ValueError, TypeError, MemoryError):
+                continue
+    return answer
 
 
 def model_of(centers, **options):

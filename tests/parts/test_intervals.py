@@ -10,8 +10,8 @@ import pytest
 
 import parts_frames as frames
 import treeclust_rs as tc
-from parts_cases import BINS, KINDS, answers, converse, damaged, parts_of, rows, same
-from treeclust_rs.parts import Answer, Fit, Question, fit_batches
+from parts_cases import BINS, KINDS, answers, converse, parts_of, rows, same, told_or_refused
+from treeclust_rs.parts import Fit, fit_batches
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* clusters:UserWarning")
 
@@ -153,24 +153,8 @@ def test_bytes_that_are_cut_or_changed_are_refused_or_harmless():
     X[:40] += rng.normal(size=(40, 4))
     make = partial(model_of, centers)
     fit = Fit(make())
-    while (question := fit.question()) is not None:
-        answer = question.answer(X, part_id=0)
-        for read, data in (
-            (Question.from_bytes, question.to_bytes()),
-            (Answer.from_bytes, answer.to_bytes()),
-            (lambda data: Fit.from_bytes(data, make()), fit.to_bytes()),
-        ):
-            for found in damaged(rng, data, read, 8, 40):
-                try:
-                    if isinstance(found, Question):
-                        found.answer(X, part_id=0)
-                    elif isinstance(found, Answer):
-                        Fit.from_bytes(fit.to_bytes(), make()).tell(found)
-                    elif (asked := found.question()) is not None:
-                        found.tell(asked.answer(X, part_id=0))
-                except (ValueError, TypeError, MemoryError):
-                    continue
-        fit.tell(answer)
+    while fit.question() is not None:
+        fit.tell(told_or_refused(rng, fit, make, X))
     assert n_intervals(fit.result()) > 0
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import treeclust_rs as tc
-from parts_cases import damaged, same
+from parts_cases import same, told_or_refused
 from parts_frames import (
     COLUMNS,
     answers,
@@ -22,7 +22,7 @@ from parts_frames import (
     parts_of,
     with_gaps,
 )
-from treeclust_rs.parts import Answer, Fit, Question, fit_batches
+from treeclust_rs.parts import Answer, Fit, fit_batches
 from treeclust_rs.parts.protocol import Gathering
 
 pytestmark = [
@@ -169,24 +169,8 @@ def test_bytes_that_are_cut_or_changed_are_refused_or_harmless():
     frame = mixed_frame(rng, 60)
     make = partial(model_of, centers_for(rng, frame, 3), scale="standard")
     fit = Fit(make(), feature_names=frame.columns)
-    while (question := fit.question()) is not None:
-        answer = question.answer(frame, part_id=0)
-        for read, data in (
-            (Question.from_bytes, question.to_bytes()),
-            (Answer.from_bytes, answer.to_bytes()),
-            (lambda data: Fit.from_bytes(data, make()), fit.to_bytes()),
-        ):
-            for found in damaged(rng, data, read, 8, 40):
-                try:
-                    if isinstance(found, Question):
-                        found.answer(frame, part_id=0)
-                    elif isinstance(found, Answer):
-                        Fit.from_bytes(fit.to_bytes(), make()).tell(found)
-                    elif (asked := found.question()) is not None:
-                        found.tell(asked.answer(frame, part_id=0))
-                except (ValueError, TypeError, MemoryError):
-                    continue
-        fit.tell(answer)
+    while fit.question() is not None:
+        fit.tell(told_or_refused(rng, fit, make, frame))
 
 
 @pytest.mark.parametrize("n_levels", [1, 2, 254, 255])
