@@ -138,7 +138,8 @@ impl Gini {
     #[inline(always)]
     fn of_sums([weight, pairs]: [f64; 2]) -> f64 {
         // Without a branch around the division: the compiler divides side by side.
-        2.0 * pairs / if weight > 0.0 { weight } else { 1.0 }
+        // Weights left by a subtraction may be less than nothing.
+        2.0 * pairs.max(0.0) / if weight > 0.0 { weight } else { 1.0 }
     }
 }
 
@@ -182,11 +183,13 @@ mod tests {
         let cases = [
             (vec![], 0.0, 0.0),
             (vec![0.0, 7.0], 0.0, 0.0),
+            (vec![7.0, -1e-17], 0.0, 0.0), // what a subtraction may leave
             (vec![1.0, 1.0], 1.0, 2.0),
             (vec![2.0, 2.0, 0.0, 4.0], 8.0 * (1.0 - 6.0 / 16.0), 8.0 * 1.5),
         ];
         for (counts, gini, entropy) in cases {
             assert!((Gini.cost(&counts) - gini).abs() < 1e-15, "{counts:?}");
+            assert!(Gini.cost(&counts) >= 0.0, "{counts:?}");
             assert!((Entropy.cost(&counts) - entropy).abs() < 1e-14, "{counts:?}");
         }
     }
