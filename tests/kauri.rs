@@ -477,6 +477,45 @@ fn every_split_of_a_table_of_many_levels_is_the_first_of_the_best_of_all() {
     assert!(n_splits > 80, "{n_splits}");
 }
 
+/// Rows of weight 1 have their stocks from pairs, which children have from their parents; weighted ones from sums.
+#[test]
+fn levels_that_lose_few_rows_have_the_splits_of_weighted_rows() {
+    let mut random = Random(5);
+    let (n, d, n_levels) = (640, 3, 32);
+    let mut n_splits = 0;
+    for _ in 0..12 {
+        // 20 rows of each level, those of neighbouring levels alike in all columns.
+        let mut codes = Array2::zeros((n, d));
+        for mut column in codes.columns_mut() {
+            let mut keys: Vec<(u64, usize)> =
+                (0..n).map(|i| (i as u64 + random.below(300), i)).collect();
+            keys.sort_unstable();
+            keys.iter().enumerate().for_each(|(at, (_, i))| column[*i] = (at / 20) as u8);
+        }
+        let unit = 1.5;
+        let means = vec![unit / n_levels as f64; n_levels];
+        let by_code: Vec<LevelFeatures<'_>> =
+            (0..d).map(|column| LevelFeatures { column, unit, means: &means }).collect();
+        let column = |f: usize| Column::levels(codes.index_axis(Axis(1), f), n_levels).unwrap();
+        let table = Table::new((0..d).map(column).collect()).unwrap();
+        let kernel = Kernel::Features { z: &[], rank: 0 };
+        let plain =
+            KauriProblem { levels: &by_code, max_clusters: 4, max_features: d, ..problem(kernel) };
+        let ones = vec![1.0; n];
+        let weighted = KauriProblem { weights: Some(&ones), ..plain };
+        let [found, expected] =
+            [plain, weighted].map(|problem| fit(&table, &problem, &Monitor::default()).unwrap());
+        assert_eq!(found.nodes.tests, expected.nodes.tests);
+        assert_eq!(found.cluster, expected.cluster);
+        assert_eq!(found.kinds, expected.kinds);
+        for (gain, expected) in found.gain.iter().zip(&expected.gain) {
+            assert!((gain - expected).abs() <= 1e-11 * expected.abs(), "{gain} {expected}");
+        }
+        n_splits += found.nodes.tests.len() / 2;
+    }
+    assert!(n_splits > 200, "{n_splits}");
+}
+
 #[test]
 fn levels_that_no_row_has_go_to_the_side_with_more_rows() {
     // Level 0 has three of the four rows, 1 and 3 none.

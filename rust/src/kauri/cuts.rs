@@ -380,6 +380,8 @@ pub struct LeafColumn<'a, 't> {
     pub column: &'a Column<'t>,
     /// The leaf's rows.
     pub order: &'a [u32],
+    /// The rows of the other child of the leaf's parent, in the order of the column; none of the root.
+    pub sibling: &'a [u32],
 }
 
 impl LeafColumn<'_, '_> {
@@ -515,15 +517,18 @@ pub(super) struct LeafSums<'a> {
     /// By row of the table: the place of a row among those of the leaf.
     position: &'a [u32],
     /// What the features of levels make of the stock of each row with the leaf, by place.
-    pub(super) with_levels: &'a [f64],
+    with_levels: &'a [f64],
     /// And of S(N, N).
     pub(super) stock_of_levels: f64,
 }
 
 impl LeafSums<'_> {
-    /// Returns the place of a row among those of the leaf.
-    pub(super) fn at(&self, row: u32) -> usize {
-        self.position[row as usize] as usize
+    /// Returns what the features of levels make of the stock of some rows with the leaf. On its own the loop keeps its sum
+    /// in a register.
+    #[inline(never)]
+    pub(super) fn sum_with_levels(&self, rows: &[u32]) -> f64 {
+        let at = |row: u32| self.position[row as usize] as usize;
+        rows.iter().map(|&row| self.with_levels[at(row)]).sum()
     }
 }
 

@@ -10,6 +10,7 @@
 //! Cost: a row is added in O(columns), whatever the number of levels. Memory: 1 byte per row and column of levels.
 
 use super::kernel::{Kernel, Weights, add_row, dot, norm};
+use super::level_pairs::{LevelPairs, MOST_ROWS};
 use crate::memory;
 use crate::parallel;
 use crate::rows::{CsrRows, Rows};
@@ -90,6 +91,8 @@ pub struct RowFeatures<'a> {
     own: Vec<f64>,
     /// Mean coordinate by slot.
     means: Vec<f64>,
+    /// Of columns of levels without missing cells.
+    pairs: Option<LevelPairs>,
 }
 
 impl<'a> RowFeatures<'a> {
@@ -141,7 +144,45 @@ impl<'a> RowFeatures<'a> {
                 }
             });
         }
-        RowFeatures { numbers, n_numbers, blocks, codes, own, means }
+        let mut features =
+            RowFeatures { numbers, n_numbers, blocks, codes, own, means, pairs: None };
+        features.pairs = features.level_pairs();
+        features
+    }
+
+    /// Returns the pairs of levels; none without levels, or if a cell is missing.
+    fn level_pairs(&self) -> Option<LevelPairs> {
+        let width = self.blocks.len();
+        let has_gap = |row: &[u8]| {
+            let mut cells = self.blocks.iter().zip(row);
+            cells.any(|(block, &code)| usize::from(code) == block.means.len())
+        };
+        if width == 0 || self.codes.chunks(width).any(has_gap) {
+            return None;
+        }
+        let of_blocks =
+            |of: fn(&Block<'_>) -> f64| self.blocks.iter().map(of).collect::<Vec<f64>>();
+        let unit_means = self.blocks.iter().map(|block| block.padded_means.map(|m| block.unit * m));
+        let unit_means: Vec<[f64; MAX_LEVELS + 1]> = unit_means.collect();
+        let of_row = |row: usize| {
+            let codes = &self.codes[row * width..][..width];
+            unit_means.iter().zip(codes).map(|(means, &code)| means[usize::from(code)]).sum()
+        };
+        let n = self.codes.len() / width;
+        let mean_sums = parallel::collect(n, ROWS_PER_TASK, "the levels of the rows", of_row);
+        let (units, norms) = (of_blocks(|block| block.unit), of_blocks(|block| block.mean_norm));
+        Some(LevelPairs::new(&units, &norms, mean_sums))
+    }
+
+    /// Returns the pairs of levels, the codes of all rows, and the number of columns of levels, if so many rows have their
+    /// stock by pairs.
+    pub(super) fn pairs_of(
+        &self,
+        n_rows: usize,
+        weights: Weights<'_>,
+    ) -> Option<(&LevelPairs, &[u8], usize)> {
+        let pairs = self.pairs.as_ref().filter(|_| weights.0.is_none() && n_rows <= MOST_ROWS)?;
+        Some((pairs, &self.codes, self.blocks.len()))
     }
 
     /// Returns the number of features of numbers.

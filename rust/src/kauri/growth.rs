@@ -26,7 +26,7 @@ use super::fit::{FittedKauri, KauriProblem};
 use super::gains::{ClusterSums, largest};
 use super::kernel::{Kernel, Weights, norm};
 use super::leaf_search::{LeafSearch, OpenColumn, OpenLeaf};
-use super::level_stocks::LevelStocks;
+use super::level_stocks::{Inherited, LevelStocks};
 use super::moves::{AllowedMoves, Move, MoveKind};
 use super::sparse_cuts::{Buffers, SparseColumn, SparseLeaf};
 use crate::error::{Error, Result};
@@ -179,7 +179,7 @@ impl<'a, 't> Growth<'a, 't> {
                 }
                 Rows::Sparse(matrix) => SparseColumns::new(matrix, monitor)?,
             };
-            growth.open(0, cells, &[])?;
+            growth.open(0, cells, None)?;
         }
         Ok(growth)
     }
@@ -203,7 +203,12 @@ impl<'a, 't> Growth<'a, 't> {
     ///
     /// # Errors
     /// [`Error::Interrupted`].
-    fn open(&mut self, id: usize, cells: SparseColumns, of_parent: &[LevelStocks]) -> Result<()> {
+    fn open(
+        &mut self,
+        id: usize,
+        cells: SparseColumns,
+        of_parent: Option<Inherited<'_>>,
+    ) -> Result<()> {
         let segment = self.grown.nodes[id].segment;
         for (&row, position) in self.grown.partition.all(segment).iter().zip(0..) {
             self.position[row as usize] = position;
@@ -276,7 +281,7 @@ impl<'a, 't> Growth<'a, 't> {
         &self,
         id: usize,
         table: &'a Table<'t>,
-        of_parent: &[LevelStocks],
+        of_parent: Option<Inherited<'_>>,
     ) -> Result<(Vec<OpenColumn>, Vec<f64>, Vec<LevelStocks>)> {
         let node = &self.grown.nodes[id];
         let rows = self.grown.partition.all(node.segment);
@@ -285,7 +290,9 @@ impl<'a, 't> Growth<'a, 't> {
             .into_iter()
             .map(|feature| {
                 let order = self.orders.of(feature, node.segment);
-                LeafColumn { feature, column: table.column(feature), order }
+                let sibling = of_parent.map(|parent| self.orders.of(feature, parent.sibling));
+                let sibling = sibling.unwrap_or_default();
+                LeafColumn { feature, column: table.column(feature), order, sibling }
             })
             .collect();
         let builder = CutBuilder {
@@ -294,7 +301,7 @@ impl<'a, 't> Growth<'a, 't> {
             weights: self.weights,
             min_samples_leaf: self.problem.limits.min_samples_leaf.max(1),
             monitor: self.monitor,
-            of_parent,
+            of_parent: of_parent.map_or(&[], |parent| parent.of_levels),
         };
         let LeafCuts { of_columns, stocks, of_levels } =
             builder.cuts(rows, &self.position, &columns, &node.sums[FEATURES..])?;
@@ -455,7 +462,8 @@ impl<'a, 't> Growth<'a, 't> {
         let cells: Vec<SparseColumns> =
             to_open.iter().map(|&child| self.cells_of(child, &cells)).collect();
         for (child, cells) in to_open.into_iter().zip(cells) {
-            self.open(child, cells, &of_levels)?;
+            let sibling = self.grown.nodes[left + (left + 1 - child)].segment;
+            self.open(child, cells, Some(Inherited { of_levels: &of_levels, sibling }))?;
         }
         Ok(())
     }
