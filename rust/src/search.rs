@@ -23,6 +23,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::criterion::{Criterion, Cut, Groups, OwnGroups, RowSums};
 use crate::error::{Error, Result};
@@ -90,6 +91,23 @@ struct ColumnBound {
     edge: f64,
     /// No cut of the column scores more.
     upper: f64,
+}
+
+/// The best score that any thread has found at a node, 0 at first.
+#[derive(Debug, Default)]
+struct BestSoFar(AtomicU64);
+
+impl BestSoFar {
+    fn get(&self) -> f64 {
+        f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+
+    /// Positive numbers have the order of their bits.
+    fn offer(&self, score: f64) {
+        if score > 0.0 {
+            self.0.fetch_max(score.to_bits(), Ordering::Relaxed);
+        }
+    }
 }
 
 /// Which columns may hold the best cut of a node.
@@ -236,19 +254,47 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     }
 
     /// Best score between bins and largest bound inside them, for every column of a histogram. O(width) per bin.
-    fn column_bounds(&self, histogram: &Histogram, node: &C::Node) -> Vec<ColumnBound> {
-        let mut inside = Vec::new();
-        let bound = |feature: usize| {
+    ///
+    /// Columns of levels that certainly are no candidates have no score but a quick bound. `best`: of the node, of all its
+    /// histograms. What other threads have found changes which columns these are, and never the candidates.
+    fn column_bounds(
+        &self,
+        histogram: &Histogram,
+        node: &C::Node,
+        best: &BestSoFar,
+    ) -> Vec<ColumnBound> {
+        let groups = |feature: usize| {
             let binned = self.index.column(feature);
             let (count, sums) = histogram.column(feature);
-            inside.resize(count.len(), 0.0);
             let (low, high, form) = (&binned.low[..], &binned.high[..], binned.form);
-            let groups = Groups { feature, count, sums, low, high, form, exact: None };
+            Groups { feature, count, sums, low, high, form, exact: None }
+        };
+        let mut inside = Vec::new();
+        let mut bound = |feature: usize| {
+            let groups = groups(feature);
+            inside.resize(groups.len(), 0.0);
             let edge = self.criterion.bounds(node, groups, &mut inside);
             let upper = inside.iter().copied().fold(edge, f64::max);
+            best.offer(edge);
             ColumnBound { feature, edge, upper }
         };
-        histogram.features().map(bound).collect()
+        let (levels, numbers): (Vec<usize>, Vec<usize>) =
+            histogram.features().partition(|&f| self.index.column(f).form.is_levels);
+        let mut columns: Vec<ColumnBound> = numbers.into_iter().map(&mut bound).collect();
+        // The best come first: most of the others need no more than their bound.
+        let quick = levels.into_iter().map(|f| (self.criterion.most_of_levels(node, groups(f)), f));
+        let mut quick: Vec<(f64, usize)> = quick.collect();
+        quick.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let scale = self.criterion.scale(node);
+        columns.extend(quick.into_iter().map(|(most, feature)| {
+            if most + scale.slack < best.get() - scale.margin - 2.0 * scale.slack {
+                ColumnBound { feature, edge: f64::NEG_INFINITY, upper: most }
+            } else {
+                bound(feature)
+            }
+        }));
+        columns.sort_unstable_by_key(|column| column.feature);
+        columns
     }
 
     /// The columns that may hold the best cut: those whose bound reaches the best score between bins of any column, up
@@ -284,10 +330,11 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         }
         let totals = self.criterion.totals(&node);
         let common = self.criterion.may_subtract(&node, totals).then_some(totals);
+        let best = BestSoFar::default();
         let results = parallel::try_map(&self.chunks, |features| {
             self.monitor.check()?;
             let histogram = self.fill(features, rows, common);
-            let bounds = self.column_bounds(&histogram, &node);
+            let bounds = self.column_bounds(&histogram, &node, &best);
             Ok((bounds, keep.then_some(histogram)))
         })?;
         let filled = totals.to_vec();
@@ -336,6 +383,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                 let small_node = small.1;
                 let wanted = small_node.is_some() && small_rows.len() > self.direct;
                 let chunks = self.chunks.iter().zip(parent.chunks);
+                let [best_of_large, best_of_small] = [0, 1].map(|_| BestSoFar::default());
                 let results = parallel::try_map(chunks, |(features, mut chunk)| {
                     self.monitor.check()?;
                     let other = self.fill(features, small_rows, None);
@@ -343,9 +391,9 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                     if !removed.is_empty() {
                         chunk.subtract(&self.fill(features, removed, None));
                     }
-                    let found_large = self.column_bounds(&chunk, &node);
+                    let found_large = self.column_bounds(&chunk, &node, &best_of_large);
                     let found_small = match &small_node {
-                        Some(node) if wanted => self.column_bounds(&other, node),
+                        Some(node) if wanted => self.column_bounds(&other, node, &best_of_small),
                         _ => vec![],
                     };
                     Ok((

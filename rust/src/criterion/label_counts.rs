@@ -17,6 +17,7 @@
 //! entropy of choosing between c and the labels before it. Neither falls when rows are added, so the bounds
 //! of [`super::sums`] hold. O(k) per group.
 
+use super::scatter;
 use super::sums::{Additive, SideCost, TIE, costs_in_tiles};
 use super::{BinnedRows, RowSums};
 use crate::error::{Error, Result};
@@ -152,6 +153,10 @@ impl SideCost for Gini {
 
     fn costs(&self, counts: &[f64], costs: &mut [f64]) {
         costs_in_tiles(counts, costs, |sums, count, _| Gini::add(sums, count), Gini::of_sums);
+    }
+
+    fn most_saved<'s>(&self, sets: impl Iterator<Item = &'s [f64]>, totals: &[f64]) -> f64 {
+        scatter::most_saved(sets, totals)
     }
 }
 

@@ -33,6 +33,7 @@ pub mod label_counts;
 mod level_mistakes;
 mod levels;
 pub mod mistakes;
+mod scatter;
 pub mod sums;
 
 pub use groups::{ColumnForm, Groups, MissingRows};
@@ -268,6 +269,13 @@ pub trait Criterion: Sync {
     /// Writes, for every group, an upper bound on the score of the cuts with an end inside it (minus infinity if
     /// there are none), and returns the best score of the cuts between groups.
     fn bounds(&self, node: &Self::Node, groups: Groups<'_>, inside: &mut [f64]) -> f64;
+
+    /// No cut of a column of levels scores more: a bound that takes far fewer steps than the best score. Infinity where
+    /// none is known.
+    fn most_of_levels(&self, node: &Self::Node, groups: Groups<'_>) -> f64 {
+        let _ = (node, groups);
+        f64::INFINITY
+    }
 
     /// Calls `visit` for every allowed cut between groups, in the order of the tie rule: ascending lower end, then
     /// ascending upper end.

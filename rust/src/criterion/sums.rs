@@ -104,6 +104,13 @@ pub trait SideCost: Sync {
         self.least(before, cost, inside)
     }
 
+    /// No two sides of some sets of rows save more, against the cost of all; infinity where no bound is known that takes
+    /// far fewer steps than to find the best sides. `sets`: the sums of each, which add up to `totals`.
+    fn most_saved<'s>(&self, sets: impl Iterator<Item = &'s [f64]>, totals: &[f64]) -> f64 {
+        let _ = (sets, totals);
+        f64::INFINITY
+    }
+
     /// Margins of a node that costs `cost`. The default: shares of this cost.
     fn scale(&self, totals: &[f64], cost: f64) -> NodeScale {
         let _ = totals;
@@ -370,6 +377,11 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
         let best = best.max(of_left);
         inside.iter_mut().zip(with_left).for_each(|(a, b)| *a = a.max(b));
         best
+    }
+
+    fn most_of_levels(&self, node: &AdditiveNode, groups: Groups<'_>) -> f64 {
+        let sets = groups.filled().map(|group| groups.row(group, self.rows.width()));
+        self.side.most_saved(sets, &node.totals)
     }
 
     fn sweep(&self, node: &AdditiveNode, groups: Groups<'_>, mut visit: impl FnMut(Candidate)) {
