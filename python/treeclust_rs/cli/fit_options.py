@@ -64,12 +64,6 @@ def _check_stream(arguments: argparse.Namespace) -> None:
         raise UserError(
             "--stream takes --reference with --criterion kmeans alone: leave one of them out."
         )
-    for option in ("--numbers", "--levels"):
-        if value_of(arguments, option):
-            raise UserError(
-                f"--stream does not go with {option}, which looks at all cells of a column: leave "
-                "the column out by --drop, or write its numbers to the files first."
-            )
 
 
 def _check_kernel_options(arguments: argparse.Namespace, method: Method) -> None:
