@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ import polars as pl
 from .._data.frames import frame_source, string_names
 from .._util import listed
 from .engines import BesideColumns
+from .kept import KeptRows, written
 from .protocol import Fit, Gathering, Model
 
 
@@ -29,6 +31,15 @@ class Source:
     """Of the columns; None: they have none."""
     n_features: int | None = None
     """Number of columns; None: that of their names."""
+    query: pl.LazyFrame | None = None
+    """What gives the rows, if it is a query of polars."""
+
+    def kept(self, memory_limit: int) -> KeptRows:
+        """Return the rows, of which the first are held in so many bytes."""
+        query = self.query
+        if query is None:
+            return KeptRows(self.batches, None, memory_limit)
+        return KeptRows(self.batches, lambda _, rows: collected(query.slice(rows)), memory_limit)
 
 
 # Rows of a query that are held at a time, beside those that polars reads ahead.
@@ -50,11 +61,14 @@ def fit_batches(
     *,
     sample_weight: str | None = None,
     reference: str | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    memory_limit: int | None = None,
 ) -> Model:
     """Fit a model to rows that are read batch by batch, several times, and never held at once.
 
     The tree is that of ``model.fit`` with all rows in memory, to the bit. Memory: some batches and
-    the sums of the tree, whatever the number of rows.
+    the sums of the tree, whatever the number of rows, and `memory_limit`. The rows are read some
+    2 depth + 10 times: what reading costs, `cache` and `memory_limit` save.
 
     Parameters
     ----------
@@ -72,6 +86,13 @@ def fit_batches(
         The column that holds the clusters to be explained, integers or strings, at most 4,096
         different ones; -1 marks noise. It is not fitted to. The model's own `reference` is then
         None. The tree is that of ``model.fit`` with these labels as `reference`.
+    cache : path-like, default=None
+        A folder where a query (of CSV files, of a join, over a network) writes its rows once, as an
+        uncompressed Parquet file; all other readings read this. It is removed at the end. Only for
+        a LazyFrame and files.
+    memory_limit : int, default=None
+        Bytes: of the first rows that come, so many as fit are held in memory after the first
+        reading, and only the others are read again. None: no rows are held.
 
     Returns
     -------
@@ -82,11 +103,13 @@ def fit_batches(
     Raises
     ------
     ValueError
-        If the second reading gives other rows than the first; as `Fit` and `Question.answer`.
+        If the second reading gives other rows than the first; if `memory_limit` is below 0; as
+        `Fit` and `Question.answer`.
     TypeError
-        If `batches` gives its rows only once (a generator), or is nothing that gives rows.
+        If `batches` gives its rows only once (a generator), or is nothing that gives rows; if
+        `cache` is given with frames, arrays or a function.
     OSError
-        If a file cannot be read.
+        If a file cannot be read; if `cache` is no folder, or is full.
 
     See Also
     --------
@@ -102,25 +125,57 @@ def fit_batches(
     >>> tc.parts.fit_batches(model, frame.lazy()).n_leaves_
     5
     """
+    limit = _checked_limit(memory_limit)
     source = source_of(batches)
-    names = source.names
     beside = BesideColumns(sample_weight, reference)
-    names = beside.others(names)
+    names = beside.others(source.names)
     n_features = source.n_features if names is None else None
     fit = Fit(model, feature_names=names, n_features=n_features, labels=reference is not None)
-    while (question := fit.question()) is not None:
-        gathering = Gathering(question, fit.threads)
-        for batch in source.batches():
-            rows = batch
-            if beside.names and not hasattr(batch, "drop"):
-                rows = pl.DataFrame(batch)
-            gathering.add(*beside.split(rows, 0))
-        try:
-            fit.tell_gathered(gathering)
-        except ValueError as error:
-            # What a conversation calls a part is here all that the user gave.
-            raise ValueError(str(error).replace("Part 0 has", "batches has", 1)) from None
+    with _written(source, cache) as source:
+        rows = source.kept(limit)
+        while (question := fit.question()) is not None:
+            gathering = Gathering(question, fit.threads)
+            for batch in rows.batches():
+                frame = batch
+                if beside.names and not hasattr(batch, "drop"):
+                    frame = pl.DataFrame(batch)
+                gathering.add(*beside.split(frame, 0))
+            try:
+                fit.tell_gathered(gathering)
+            except ValueError as error:
+                # What a conversation calls a part is here all that the user gave.
+                raise ValueError(str(error).replace("Part 0 has", "batches has", 1)) from None
     return fit.result()
+
+
+def _checked_limit(memory_limit: int | None) -> int:
+    """Return how many bytes of rows are held, 0 for None."""
+    if memory_limit is None:
+        return 0
+    whole = isinstance(memory_limit, (int, np.integer)) and not isinstance(memory_limit, bool)
+    if not whole or memory_limit < 0:
+        raise ValueError(
+            f"memory_limit must be a number of bytes, an int from 0 on, or None. Got "
+            f"{memory_limit!r} instead."
+        )
+    return int(memory_limit)
+
+
+@contextmanager
+def _written(source: Source, cache: str | os.PathLike[str] | None) -> Iterator[Source]:
+    """Yield the rows as a folder keeps them, or as they are if `cache` is None."""
+    if cache is None:
+        yield source
+        return
+    if source.query is None:
+        raise TypeError(
+            "cache is for a LazyFrame or files. Of frames, arrays and functions memory_limit holds "
+            "rows in memory; or write them to Parquet files, and give these."
+        )
+    if not Path(cache).is_dir():
+        raise FileNotFoundError(f"cache: {os.fspath(cache)} is no folder. Make it first.")
+    with written(source.query, cache) as query:
+        yield _rows_of(query)
 
 
 def source_of(batches: Any) -> Source:
@@ -130,8 +185,7 @@ def source_of(batches: Any) -> Source:
     if are_paths and all(isinstance(path, (str, os.PathLike)) for path in paths):
         batches = _scan(paths)
     if isinstance(batches, pl.LazyFrame):
-        frame = batches
-        return Source(lambda: collected(frame), frame.collect_schema().names())
+        return _rows_of(batches)
     if isinstance(batches, Iterator):
         raise TypeError(
             "batches gives its rows once, and a fit reads them several times. Give a function that "
@@ -147,6 +201,11 @@ def source_of(batches: Any) -> Source:
         "batches must be a polars LazyFrame, files, frames or arrays in a list, or a function that "
         f"returns them. Got {type(batches).__name__} instead."
     )
+
+
+def _rows_of(query: pl.LazyFrame) -> Source:
+    names = query.collect_schema().names()
+    return Source(lambda: collected(query), names, query=query)
 
 
 def _are_rows(batch: Any) -> bool:
