@@ -108,7 +108,7 @@ class _Some:
 
     n: int = 0
     first: list[tuple[int, str, str]] = field(default_factory=list)
-    """Of the first cells the order in which they came, the text and the words for the row."""
+    """Of the first cells the number of the row, the text and the words for the row."""
 
 
 class NumbersSoFar:
@@ -127,31 +127,51 @@ class NumbersSoFar:
     def __init__(self, name: str, decimal_comma: bool = False) -> None:
         self._name, self._decimal_comma = name, decimal_comma
         self._by_unit: dict[str | None, _Some] = {}
-        self._n_seen = 0
+        self._n_rows = 0
 
-    def add(
-        self, different: pl.DataFrame, row_words: Callable[[int], str] = str
-    ) -> dict[str, tuple[float, str] | None]:
-        """Look at the `different_texts` of more rows.
+    def add_cells(self, cells: pl.Series, row_words: Callable[[int], str]) -> None:
+        """Look at the cells of more rows; `row_words`: for a row."""
+        different = different_texts(cells)
+        units = self._units_of(different)
+        for unit in {unit for unit in units if unit != ""}:
+            some = self._by_unit[unit]
+            if (n_wanted := _MAX_ODD - len(some.first)) > 0:
+                texts = different["text"].filter([of == unit for of in units])
+                rows = cells.is_in(texts.implode()).arg_true().head(n_wanted).to_list()
+                some.first += [(self._n_rows + row, cells[row], row_words(row)) for row in rows]
+        self._n_rows += len(cells)
 
-        `row_words`: for a row. Returns the number and unit of each text that is not missing, None
-        where it is no number.
+    def add(self, different: pl.DataFrame) -> dict[str, tuple[float, str] | None]:
+        """Look at the `different_texts` of more rows, without a word for odd ones.
+
+        Returns the number and unit of each text that is not missing, None where it is no number.
         """
+        read: dict[str, tuple[float, str] | None] = {}
+        self._units_of(different, read)
+        return read
+
+    def _units_of(
+        self, different: pl.DataFrame, read: dict[str, tuple[float, str] | None] | None = None
+    ) -> list[str | None]:
+        """Return the unit of each text, None if it is no number, "" if it is missing; count them.
+
+        `read`: becomes what `add` returns.
+        """
+        units: list[str | None] = []
         texts = plain(different["text"], self._decimal_comma)
-        read = {}
-        for text, cell, count, row in zip(texts, *different.get_columns(), strict=True):
-            self._n_seen += 1
+        for text, count in zip(texts, different["count"], strict=True):
             if text.strip().lower() in MISSING:
+                units.append("")
                 continue
-            number = read[text] = read_number(text)
+            number = read_number(text)
             unit = None if number is None else number[1]
             if unit not in self._by_unit and len(self._by_unit) > _MAX_UNITS:
                 unit = None
-            some = self._by_unit.setdefault(unit, _Some())
-            some.n += count
-            if len(some.first) < _MAX_ODD:
-                some.first.append((self._n_seen, cell, row_words(row)))
-        return read
+            self._by_unit.setdefault(unit, _Some()).n += count
+            units.append(unit)
+            if read is not None:
+                read[text] = number
+        return units
 
     @property
     def are_numbers(self) -> bool:

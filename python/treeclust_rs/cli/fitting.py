@@ -4,8 +4,10 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -98,8 +100,7 @@ def _fit_table(arguments: argparse.Namespace) -> _Fitted:
         raise UserError(f"--levels: --method {method.name} takes numbers alone. {MIXED_METHODS}")
     read_as = chosen_reading(source, columns, arguments)
     frame = features(source, columns, arguments, read_as, mixed=mixed)
-    # `features` has said it in the words of the command.
-    warnings.simplefilter("ignore", ColumnWarning if arguments.quiet else TextNumbersWarning)
+    ignore_what_was_said(arguments)
     model.fit(frame)
     model._read_as = read_as
     with_costs = True
@@ -146,8 +147,10 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     def labelled() -> Iterator[pl.DataFrame]:
         return stream.map(with_labels, [*columns, reference])
 
+    ignore_what_was_said(arguments)
     try:
-        fit_batches(model, rows if reference is None else labelled, reference=reference)
+        with _written(rows if reference is None else labelled, arguments.cache) as batches:
+            fit_batches(model, batches, reference=reference)
     except ValueError as error:
         raise ValueError(str(error).replace("batches has", f"{stream.name} has", 1)) from error
     model._read_as = read_as
@@ -157,6 +160,25 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
         write_batches(labels, path, escape_formulas=escape_formulas)
 
     return _Fitted(model, True, write_labels)
+
+
+@contextmanager
+def _written(
+    batches: Callable[[], Iterator[pl.DataFrame]], folder: str | None
+) -> Iterator[Callable[[], Iterator[pl.DataFrame]] | pl.LazyFrame]:
+    """Yield rows as a file of a folder has them, which is removed at the end; None: as they are."""
+    if folder is None:
+        yield batches
+        return
+    with TemporaryDirectory(prefix="treeclust-", dir=folder) as inside:
+        path = Path(inside) / "rows.parquet"
+        write_batches(batches(), path)
+        yield pl.scan_parquet(path, glob=False, low_memory=True)
+
+
+def ignore_what_was_said(arguments: argparse.Namespace) -> None:
+    """Ignore warnings of columns that `tell_features` has given in the words of the command."""
+    warnings.simplefilter("ignore", ColumnWarning if arguments.quiet else TextNumbersWarning)
 
 
 def check_sizes(

@@ -109,7 +109,7 @@ class Source:
 
     def read(self, columns: Sequence[str], read_as: ReadAs) -> pl.DataFrame:
         """Return columns as `typed` does, infinite cells too."""
-        chosen = self.frame.select(columns)
+        chosen = self.frame[list(columns)]  # `select` takes a name such as "*" for a pattern
         return pl.DataFrame([self._read_as(cells, read_as, self._typed) for cells in chosen])
 
     def numbers(
@@ -128,7 +128,7 @@ class Source:
         cells may be missing; `instead`: the end of messages.
         """
         frame = pl.DataFrame(
-            [self._read_as(cells, read_as, self._numbers) for cells in self.frame.select(columns)]
+            [self._read_as(cells, read_as, self._numbers) for cells in self.frame[list(columns)]]
         )
         wrong = [column for column in frame if not _is_numeric(column.dtype)]
         if wrong:
@@ -421,7 +421,7 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
         check_alike(names[0], first, name, table)
     frame = first
     if len(tables) > 1:
-        ordered = [table.select(first.columns) for table in tables]
+        ordered = [table[first.columns] for table in tables]
         frame = pl.concat(ordered, how="vertical_relaxed", rechunk=rechunk)
     files = zip(names, (table.height for table in tables), strict=True)
     return Source(tuple(files), frame, text if is_text(names[0]) else None)

@@ -159,7 +159,7 @@ class Stream:
         heads = [pl.DataFrame(schema=file.schema) for file in self._files]
         for name, head in zip(self.names[1:], heads[1:], strict=True):
             check_alike(self.names[0], heads[0], name, head)
-        columns = [head.select(heads[0].columns) for head in heads]
+        columns = [head[heads[0].columns] for head in heads]
         self.schema = pl.concat(columns, how="vertical_relaxed").schema
         self.text = text if is_text(self.names[0]) else None
         self.codes_are_numbers: dict[str, bool] = {}

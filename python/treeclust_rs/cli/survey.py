@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from .._base import ReadAs
-from .._data.number_text import NumbersSoFar, different_texts
+from .._data.number_text import NumbersSoFar
 from .._util.arrays import NOISE
 from .cells import Form, are_missing, as_levels, as_numbers, forms_of_all, in_form
 from .features import Gaps
@@ -82,7 +82,7 @@ class Survey:
 
     def _add(self, batch: Source) -> None:
         for name, numbers in self._numbers.items():
-            numbers.add(different_texts(batch.frame[name].cast(pl.String)), batch.row)
+            numbers.add_cells(batch.frame[name].cast(pl.String), batch.row)
         for name, levels in self._levels.items():
             levels.add(batch.frame[name])
         for name, text in self._texts.items():

@@ -203,7 +203,7 @@ class TextFacts:
             self.example = source.cell(cells, different["row"][first])
             self.first_level = texts[first]
         self.levels.add(levels.drop_nulls().unique())
-        self._add_numbers(source, different)
+        self._add_numbers(different)
         comma = texts.str.contains(_COMMA)
         self.has_commas |= not self.decimal_comma and bool(comma.any())
         if self.are_dates:
@@ -212,12 +212,12 @@ class TextFacts:
             self.forms = forms_of_all(texts, self.forms, self.decimal_comma)
         self._add_odd(source, cells, different.with_columns(comma=comma))
 
-    def _add_numbers(self, source: Source, different: pl.DataFrame) -> None:
+    def _add_numbers(self, different: pl.DataFrame) -> None:
         if not self.numbers.are_numbers:
             return
         is_plain = plain(different["text"], self.decimal_comma).str.contains(_PLAIN_NUMBER)
         first = is_plain & (is_plain.cum_sum() == 1)  # one stands for all
-        self.numbers.add(different.filter(~is_plain | first), source.row)
+        self.numbers.add(different.filter(~is_plain | first))
 
     def _add_odd(self, source: Source, cells: pl.Series, different: pl.DataFrame) -> None:
         texts = different["text"]
