@@ -109,7 +109,7 @@ class Source:
 
     def read(self, columns: Sequence[str], read_as: ReadAs) -> pl.DataFrame:
         """Return columns as `typed` does, infinite cells too."""
-        chosen = self.frame[list(columns)]  # `select` takes a name such as "*" for a pattern
+        chosen = map(self.frame.get_column, columns)  # `select` takes "*" for a pattern
         return pl.DataFrame([self._read_as(cells, read_as, self._typed) for cells in chosen])
 
     def numbers(
@@ -128,7 +128,7 @@ class Source:
         cells may be missing; `instead`: the end of messages.
         """
         frame = pl.DataFrame(
-            [self._read_as(cells, read_as, self._numbers) for cells in self.frame[list(columns)]]
+            [self._read_as(self.frame[name], read_as, self._numbers) for name in columns]
         )
         wrong = [column for column in frame if not _is_numeric(column.dtype)]
         if wrong:
