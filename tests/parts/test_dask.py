@@ -49,7 +49,8 @@ def test_intervals_are_those_of_memory():
         same(tc.dask.fit(tc.ExKMC(**options), rows), expected)
 
 
-def test_mixed_frames_give_the_tree_of_memory():
+@pytest.mark.parametrize("criterion", ["kmeans", "kmedians"])
+def test_mixed_frames_give_the_tree_of_memory(criterion):
     rng = np.random.default_rng(4)
     group = rng.integers(0, 3, size=400)
     frame = pd.DataFrame(
@@ -68,6 +69,7 @@ def test_mixed_frames_give_the_tree_of_memory():
     frame["w"] = rng.choice([0.0, 1.0, 2.0], size=400)
     rows = dd.from_pandas(frame, npartitions=5, sort=False)
     options = {"base_tree": None, "max_leaves": 7, "scale": "standard", "random_state": 0}
+    options["criterion"] = criterion
     expected = tc.ExKMC(3, **options).fit(frame.drop(columns="w"), sample_weight=frame["w"])
     with dask.config.set(scheduler="threads"):
         same(tc.dask.fit(tc.ExKMC(3, **options), rows, sample_weight="w"), expected)

@@ -127,8 +127,9 @@ def own_medians(data: WeightedRows[Any], labels: npt.NDArray[Any], k: int) -> Fl
 def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int) -> FloatArray:
     """Return lower medians and most frequent levels of the observed cells, k x encoded columns.
 
-    Levels are 1 or 0, the first of equally frequent ones is 1. A cluster without an observed cell
-    in a column has what all rows have; 0 where these have none.
+    Levels are 1 or 0, the first of equally frequent ones is 1: by their weights, which do not
+    depend on the order of the rows. A cluster without an observed cell in a column has what all
+    rows have; where these have none, 0 or the first level.
     """
     rows, weight = data.rows, data.weight
     numbers = np.zeros((k, rows.n_features))
@@ -141,16 +142,18 @@ def observed_medians(data: WeightedRows[Table], labels: npt.NDArray[Any], k: int
         if len(cells):
             medians = cluster_medians(cells, labels[seen], k, weights)[:, 0]
             overall = cluster_medians(cells, np.zeros(len(cells), dtype=int), 1, weights)
-            numbers[:, f] = np.where(np.isnan(medians), overall[0, 0], medians)
+            medians = np.where(np.isnan(medians), overall[0, 0], medians)
+            numbers[:, f] = medians + 0.0  # no negative zeros
 
     def most_frequent(f: int) -> FloatArray:
-        shares = data.level_shares(f, labels, k)
-        if not shares.size:
-            return shares  # all cells are missing
-        places = np.arange(shares.shape[1])
-        if not len(places):  # all cells are missing
-            return shares
-        return np.where(places == shares.argmax(axis=1)[:, np.newaxis], 1.0, 0.0)
+        weights = data.level_weights(f, labels, k)
+        if not weights.size:
+            return weights  # all cells are missing
+        unseen = ~weights.any(axis=1)
+        if unseen.any():
+            weights[unseen] = data.level_weights(f, np.zeros_like(labels), 1)
+        places = np.arange(weights.shape[1])
+        return np.where(places == weights.argmax(axis=1)[:, np.newaxis], 1.0, 0.0)
 
     return data.encoding.points(numbers, most_frequent)
 

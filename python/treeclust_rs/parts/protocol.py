@@ -55,7 +55,7 @@ from .columns import (
     read_first,
     table_of,
 )
-from .models import IN_MEMORY, centers_of, cut_score_of, limits_of, what_of
+from .models import centers_of, cut_score_of, limits_of, what_of
 from .reference import ReferenceFinder
 
 # Stands for no limit of leaves: no tree has more.
@@ -328,7 +328,7 @@ class Fit(Generic[Model]):
         than that they then move to the means of their clusters, up to three times. With
         ``criterion="kmedians"`` k-medians finds them, and they stay the medians of the rows drawn.
         Where columns hold text or booleans, centers have a coordinate for each level, as in `fit`.
-        ``"kmedians"`` takes complete numbers and no base tree.
+        ``"kmedians"`` takes no base tree.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
@@ -469,21 +469,10 @@ class Fit(Generic[Model]):
             for (kind, levels), column in zip(columns, facts, strict=True)
         ]
         table = table_of(self._table, held)
-        self._check_order_statistics(table)
         if self._centers is not None:
             read_centers(self._centers, table, what_of(self._model.reference))
         self._core.set_columns(columns)
         self._table = table
-
-    def _check_order_statistics(self, table: Table) -> None:
-        """Raise ValueError if medians are wanted of columns that are no complete numbers."""
-        if table.is_plain:
-            return
-        if self._model.criterion == "kmedians":
-            raise ValueError(
-                'A fit in parts takes criterion="kmedians" where columns are complete numbers. '
-                f"Drop or fill the others. {IN_MEMORY}."
-            )
 
     def _check_classes(self) -> None:
         """Raise ValueError if the labels of the parts do not suit the model's parameters."""
@@ -643,7 +632,8 @@ class Fit(Generic[Model]):
         model._had_label_column = self._core.classes is not None
         model._set_training(training)
         if found.medians is not None:
-            model.cluster_centers_, model.inertia_ = found.medians
+            model.cluster_centers_, costs = found.medians
+            model.inertia_ = float(sum(costs.tolist()))  # added up as in memory
         _warn_of_sample(found.cost_of_sample, found.minimum)
         if (tell := self._tell()) is not None:
             tell(f"{tree.n_leaves} leaves, surrogate cost {path[-1]:.6g}")

@@ -123,6 +123,6 @@ class ReferenceFinder:
         encoding = Encoding.of(self.columns, units.shift, units.scale)
         costs = [
             None if cost is None else np.ascontiguousarray(cost)
-            for cost in encoding.level_costs(in_units)
+            for cost in encoding.level_costs(in_units, manhattan=self.model.criterion == "kmedians")
         ]
         return encoding.numbers(in_units), costs

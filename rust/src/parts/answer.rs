@@ -85,7 +85,10 @@ pub(crate) struct Bins {
 
 impl Bins {
     /// Adds the bins of other rows.
-    fn merge(&mut self, other: &Bins) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Value`] if they are not the same bins.
+    pub fn merge(&mut self, other: &Bins) -> Result<()> {
         if self.of_values {
             return self.merge_values(other);
         }
@@ -251,6 +254,8 @@ pub(crate) struct LeafSums {
     pub observed: Vec<Option<ExactSums>>,
     /// By column of levels, for each group the weight of each level.
     pub levels: Vec<Option<ExactSums>>,
+    /// The same of what the rows of each level cost about another, with [`Metric::Manhattan`]; else none.
+    pub level_costs: Vec<Option<ExactSums>>,
 }
 
 /// The error of a part whose rows are not those of the first round.
@@ -394,6 +399,7 @@ impl Answer {
                 }
                 add_columns(&mut own.observed, &other.observed)?;
                 add_columns(&mut own.levels, &other.levels)?;
+                add_columns(&mut own.level_costs, &other.level_costs)?;
             }
             _ => return Err(other_question()),
         }
@@ -473,8 +479,9 @@ impl Answer {
                     writer.len(sums.len());
                     writer.sums(sums, 0..sums.len());
                 }
-                write_columns(&mut writer, &leaves.observed);
-                write_columns(&mut writer, &leaves.levels);
+                for columns in [&leaves.observed, &leaves.levels, &leaves.level_costs] {
+                    write_columns(&mut writer, columns);
+                }
             }
         }
         writer.finish()
@@ -543,6 +550,7 @@ impl Answer {
                     moments.push(reader.new_sums(n)?);
                 }
                 let (observed, levels) = (read_columns(&mut reader)?, read_columns(&mut reader)?);
+                let level_costs = read_columns(&mut reader)?;
                 Body::Leaves(Box::new(LeafSums {
                     count,
                     labels,
@@ -552,6 +560,7 @@ impl Answer {
                     moments,
                     observed,
                     levels,
+                    level_costs,
                 }))
             }
             7 => Body::Base(Box::new(BaseSums::read(&mut reader)?)),
@@ -608,17 +617,14 @@ impl Answer {
                     are_opened(&ask.opens, opened, |_| 1)
                 }
                 (Ask::Leaves(ask), Body::Leaves(leaves)) => {
+                    let n_groups = ask.points.len() / d;
                     leaves.count.len() == ask.nodes.len()
                         && leaves.labels.len() == ask.geometry.k()
                         && leaves.moments.len() == d
-                        && leaves.moments.iter().all(|sums| sums.len() == ask.points.len() / d * 2)
-                        && are_of(question, &leaves.observed, ask.points.len() / d, gap_width)
-                        && are_of(
-                            question,
-                            &leaves.levels,
-                            ask.points.len() / d,
-                            PartColumn::n_levels,
-                        )
+                        && leaves.moments.iter().all(|sums| sums.len() == n_groups * 2)
+                        && are_of(question, &leaves.observed, n_groups, gap_width)
+                        && are_of(question, &leaves.levels, n_groups, PartColumn::n_levels)
+                        && are_of(question, &leaves.level_costs, n_groups, ask.cost_width())
                 }
                 _ => false,
             }

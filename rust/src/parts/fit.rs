@@ -12,7 +12,7 @@ use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::{LabelCenters, LabelMeans};
-use super::quantiles::{Order, Ranks};
+use super::quantiles::Ranks;
 use super::question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
 };
@@ -278,6 +278,7 @@ impl PartsFit {
             Phase::Quartiles { columns, ranks, .. } => Ask::Ranks(RanksAsk {
                 nodes: vec![TestNode::leaf()],
                 groups: vec![0],
+                all: 1,
                 opens: ranks.opens(&columns.ends),
             }),
             Phase::Mean { shift, .. } => {
@@ -316,6 +317,7 @@ impl PartsFit {
             Phase::Medians { base, growth, tree, groups, ranks } => Ask::Ranks(RanksAsk {
                 nodes: growth.nodes_of(tree),
                 groups: groups.of_node.clone(),
+                all: base.geometry.k(),
                 opens: ranks.opens(&base.ends),
             }),
             Phase::Leaves { base, growth, tree, groups } => Ask::Leaves(LeavesAsk {
@@ -338,6 +340,11 @@ impl PartsFit {
     /// Whether a column holds levels.
     pub(super) fn has_levels(&self) -> bool {
         self.columns.iter().any(|column| column.levels.is_some())
+    }
+
+    /// Whether the columns are complete numbers.
+    pub(super) fn is_plain(&self) -> bool {
+        !self.has_levels() && !self.columns.iter().any(|column| column.has_gaps)
     }
 
     /// The bins of the columns, by the ends of those of numbers.
@@ -484,7 +491,7 @@ impl PartsFit {
                 Body::Ranks { weighted, opened },
             ) => {
                 let asked = ranks.opens(&columns.ends);
-                ranks.tell(&asked, weighted, opened);
+                ranks.tell(&asked, weighted, opened)?;
                 if !ranks.opens(&columns.ends).is_empty() {
                     return Ok(Phase::Quartiles { columns, shift, ranks });
                 }
@@ -540,11 +547,11 @@ impl PartsFit {
                 Body::Ranks { weighted, opened },
             ) => {
                 let asked = ranks.opens(&base.ends);
-                ranks.tell(&asked, weighted, opened);
+                ranks.tell(&asked, weighted, opened)?;
                 if !ranks.opens(&base.ends).is_empty() {
                     return Ok(Phase::Medians { base, growth, tree, groups, ranks });
                 }
-                for (point, median) in groups.points.iter_mut().zip(ranks.medians()) {
+                for (point, median) in groups.points.iter_mut().zip(ranks.lower_medians()) {
                     if !median.is_nan() {
                         *point = median;
                     }
@@ -642,12 +649,13 @@ impl PartsFit {
 
     /// The search for the quartiles of all rows.
     pub(super) fn quartiles(&self) -> Ranks {
-        Ranks::new(Order::Quartiles, 1, &self.columns, self.settings.most_values())
+        Ranks::quartiles(&self.columns, self.settings.most_values())
     }
 
     /// The search for the medians of clusters.
     pub(super) fn medians(&self, k: usize) -> Ranks {
-        Ranks::new(Order::Median, k, &self.columns, self.settings.most_values())
+        let with_all = !self.is_plain();
+        Ranks::medians(k, with_all, &self.columns, self.settings.most_values())
     }
 
     /// The tree is grown: what is asked of its leaves.
@@ -655,6 +663,9 @@ impl PartsFit {
         let groups = self.groups(&growth, &tree, &base.own);
         match self.settings.metric {
             Metric::SquaredEuclidean => Phase::Leaves { base, growth, tree, groups },
+            Metric::Manhattan if self.columns.iter().all(|column| column.levels.is_some()) => {
+                Phase::Leaves { base, growth, tree, groups }
+            }
             Metric::Manhattan => {
                 let ranks = self.medians(base.geometry.k());
                 Phase::Medians { base, growth, tree, groups, ranks }

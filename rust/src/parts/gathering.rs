@@ -65,6 +65,7 @@ struct GatheredLeaves {
     moments: Vec<ExactRows>,
     observed: Vec<Option<ExactRows>>,
     levels: Vec<Option<ExactRows>>,
+    level_costs: Vec<Option<ExactRows>>,
 }
 
 /// A drawn row, ordered by its hash.
@@ -243,6 +244,7 @@ impl Gathering {
                     moments: (0..d).map(|_| rows(n_groups, 2)).collect(),
                     observed: of_columns(n_groups, gap_width),
                     levels: of_columns(n_groups, PartColumn::n_levels),
+                    level_costs: of_columns(n_groups, ask.cost_width()),
                 }))
             }
         };
@@ -472,6 +474,7 @@ impl Gathering {
                 moments: leaves.moments.into_iter().map(ExactRows::finish).collect(),
                 observed: finish_columns(leaves.observed),
                 levels: finish_columns(leaves.levels),
+                level_costs: finish_columns(leaves.level_costs),
             })),
         };
         Answer { id: self.question.id, parts: self.parts, body }
@@ -663,31 +666,41 @@ fn add_leaves(
     };
     let all: Vec<u32> = (0..n as u32).collect();
     let (d, metric) = (table.n_features(), ask.geometry.metric);
-    let columns = sums.moments.iter_mut().zip(&mut sums.observed).zip(&mut sums.levels);
-    parallel::map(columns.enumerate(), |(feature, ((moments, observed), levels))| {
-        let cells = cells_of(table, feature, &all);
-        let group = |row: usize| groups[row] as usize;
-        if let Some(levels) = levels {
-            return add_level(levels, &cells, group, weight);
-        }
-        let scale = ask.geometry.units.scale[feature];
-        let weighted = |row: usize| {
-            let difference = (cells[row] - ask.points[group(row) * d + feature]) / scale;
-            let weighted = weight(row) * difference;
-            match metric {
-                Metric::SquaredEuclidean => [weighted, weighted * difference],
-                Metric::Manhattan => [weighted.abs(), 0.0],
+    let of_levels = sums.levels.iter_mut().zip(&mut sums.level_costs);
+    let columns = sums.moments.iter_mut().zip(&mut sums.observed).zip(of_levels);
+    parallel::map(
+        columns.enumerate(),
+        |(feature, ((moments, observed), (levels, level_costs)))| {
+            let cells = cells_of(table, feature, &all);
+            let group = |row: usize| groups[row] as usize;
+            if let Some(costs) = level_costs {
+                let cost = ask.geometry.mismatch(feature);
+                add_level(costs, &cells, group, |row| weight(row) * cost);
             }
-        };
-        match observed {
-            Some(observed) => add_observed((moments, observed), &cells, group, weight, weighted),
-            None => moments.add_pairs(&groups, weighted),
-        }
-    });
+            if let Some(levels) = levels {
+                return add_level(levels, &cells, group, weight);
+            }
+            let scale = ask.geometry.units.scale[feature];
+            let weighted = |row: usize| {
+                let difference = (cells[row] - ask.points[group(row) * d + feature]) / scale;
+                let weighted = weight(row) * difference;
+                match metric {
+                    Metric::SquaredEuclidean => [weighted, weighted * difference],
+                    Metric::Manhattan => [weighted.abs(), 0.0],
+                }
+            };
+            match observed {
+                Some(observed) => {
+                    add_observed((moments, observed), &cells, group, weight, weighted)
+                }
+                None => moments.add_pairs(&groups, weighted),
+            }
+        },
+    );
     Ok(())
 }
 
-/// Adds the weights of the levels of a column's cells to those of the rows' groups.
+/// Adds a number of each row, its weight or another, to those of its group and its level in a column.
 pub(super) fn add_level(
     levels: &mut ExactRows,
     cells: &[f64],

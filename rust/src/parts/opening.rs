@@ -6,8 +6,6 @@ use super::question::Open;
 /// Smaller bins that a range is opened into, about.
 pub(super) const SMALLER_BINS: usize = 256;
 const LEAST_SMALLER_BINS: usize = 16;
-/// Ranges of a node that have all of these; of more ranges each has smaller bins by what it may hide.
-const MOST_OPENED: f64 = 32.0;
 /// As many bins with the most rows that are always opened to values have the rows that are in one round: a round less
 /// for large nodes, as many bytes as a few columns of a node.
 const MORE_VALUES: u64 = 6;
@@ -26,9 +24,7 @@ pub(super) struct Range {
 /// small part of what the best of them may, and some bins are enough to tell that they are not.
 pub(super) fn bins_by_promise(promises: &[f64]) -> Vec<usize> {
     let most = promises.iter().copied().fold(0.0, f64::max);
-    let all: f64 = promises.iter().map(|promise| promise / most).sum();
-    let of_one = SMALLER_BINS as f64 * (MOST_OPENED / all).max(1.0);
-    let n_bins = |promise: &f64| (of_one * promise / most) as usize;
+    let n_bins = |promise: &f64| (SMALLER_BINS as f64 * promise / most) as usize;
     promises.iter().map(|p| n_bins(p).clamp(LEAST_SMALLER_BINS, SMALLER_BINS)).collect()
 }
 
@@ -83,14 +79,12 @@ mod tests {
     #[test]
     fn ranges_have_smaller_bins_by_what_they_may_hide() {
         assert_eq!(bins_by_promise(&[1e-9; 5]), [256; 5]);
-        assert_eq!(bins_by_promise(&[4.0; 32]), [256; 32]);
         assert_eq!(bins_by_promise(&[0.0, 0.0]), [16; 2]); // ties
         let mut many = vec![0.01; 1_000];
         many[7] = 1.0;
         many[8] = 0.5;
         let n_bins = bins_by_promise(&many);
-        assert_eq!((n_bins[6], n_bins[7], n_bins[8]), (16, 256, 256));
-        assert_eq!(bins_by_promise(&[1.0; 640]), [256; 640]);
+        assert_eq!((n_bins[6], n_bins[7], n_bins[8]), (16, 256, 128));
     }
 
     #[test]

@@ -58,20 +58,50 @@ impl Order {
 pub(crate) struct Ranks {
     order: Order,
     n_groups: usize,
+    /// Whether a group without an observed cell in a column has the value of all rows there.
+    with_all: bool,
     /// By column whether it holds numbers.
     are_numbers: Vec<bool>,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
     /// Whether some part gave weights.
     weighted: bool,
-    /// By group, and by column, the rows in bins; no bins of levels; empty before the first answer.
+    /// By group, and by column, the rows in bins; no bins of levels; empty before the first answer. All rows come last,
+    /// [`Ranks::with_all`]: of the columns where some group has no observed cell.
     columns: Vec<Bins>,
 }
 
 impl Ranks {
-    pub fn new(order: Order, n_groups: usize, columns: &[PartColumn], most_values: u64) -> Self {
+    /// The quartiles of all rows.
+    pub fn quartiles(columns: &[PartColumn], most_values: u64) -> Self {
+        Ranks::new(Order::Quartiles, 1, false, columns, most_values)
+    }
+
+    /// The medians of groups. `with_all`: a group without an observed cell in a column has the median of all rows there.
+    pub fn medians(
+        n_groups: usize,
+        with_all: bool,
+        columns: &[PartColumn],
+        most_values: u64,
+    ) -> Self {
+        Ranks::new(Order::Median, n_groups, with_all, columns, most_values)
+    }
+
+    fn new(
+        order: Order,
+        n_groups: usize,
+        with_all: bool,
+        columns: &[PartColumn],
+        most_values: u64,
+    ) -> Self {
         let are_numbers = columns.iter().map(|column| column.levels.is_none()).collect();
-        Ranks { order, n_groups, are_numbers, most_values, weighted: false, columns: vec![] }
+        let (weighted, columns) = (false, vec![]);
+        Ranks { order, n_groups, with_all, are_numbers, most_values, weighted, columns }
+    }
+
+    /// Number of groups with bins.
+    fn n_searched(&self) -> usize {
+        self.n_groups + usize::from(self.with_all)
     }
 
     fn n_features(&self) -> usize {
@@ -89,9 +119,10 @@ impl Ranks {
             ends: Some(ends[feature].clone()),
         };
         let d = self.n_features();
-        let places = (0..self.n_groups).flat_map(|g| (0..d).map(move |f| (g, f)));
+        let places = (0..self.n_searched()).flat_map(|g| (0..d).map(move |f| (g, f)));
         if self.columns.is_empty() {
-            let numbers = places.filter(|&(_, feature)| self.are_numbers[feature]);
+            let numbers = places
+                .filter(|&(group, feature)| group < self.n_groups && self.are_numbers[feature]);
             return numbers.map(|(group, feature)| whole(group, feature)).collect();
         }
         let mut opens = vec![];
@@ -110,20 +141,41 @@ impl Ranks {
     }
 
     /// Takes the answer about [`Ranks::opens`].
-    pub fn tell(&mut self, asked: &[Open], weighted: bool, opened: Vec<Bins>) {
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::error::Error::Value) if bins are not those that were asked for.
+    pub fn tell(&mut self, asked: &[Open], weighted: bool, opened: Vec<Bins>) -> Result<()> {
         self.weighted = weighted;
         let d = self.n_features();
         if self.columns.is_empty() {
             let none = Bins { sums: Some(ExactSums::new(0)), ..Bins::empty(0, false, 1) };
-            self.columns = vec![none; self.n_groups * d];
+            self.columns = vec![none; self.n_searched() * d];
             for (open, bins) in asked.iter().zip(opened) {
                 self.columns[open.node * d + open.feature] = bins;
             }
-            return;
+            return if self.with_all { self.add_up() } else { Ok(()) };
         }
         for (open, smaller) in asked.iter().zip(opened) {
             self.columns[open.node * d + open.feature].put(open, smaller);
         }
+        Ok(())
+    }
+
+    /// Adds up the bins of all groups, in columns where one has no rows.
+    fn add_up(&mut self) -> Result<()> {
+        let d = self.n_features();
+        let (of_groups, of_all) = self.columns.split_at_mut(self.n_groups * d);
+        for (feature, all) in of_all.iter_mut().enumerate().filter(|(f, _)| self.are_numbers[*f]) {
+            let mut groups = of_groups.iter().skip(feature).step_by(d);
+            if !groups.clone().any(|bins| bins.count.iter().all(|&count| count == 0)) {
+                continue;
+            }
+            if let Some(first) = groups.next() {
+                *all = first.clone();
+            }
+            groups.try_for_each(|bins| all.merge(bins))?;
+        }
+        Ok(())
     }
 
     /// By wanted value the bin in which its weight is reached; empty if there are no rows.
@@ -148,9 +200,16 @@ impl Ranks {
         self.columns.iter().map(values)
     }
 
-    /// Lower medians, n_groups x d; NaN of groups without rows.
-    pub fn medians(&self) -> Vec<f64> {
-        self.values().map(|values| values.first().copied().unwrap_or(f64::NAN)).collect()
+    /// Lower medians, n_groups x d; without rows NaN or, [`Ranks::with_all`], that of all rows, or 0.
+    pub fn lower_medians(&self) -> Vec<f64> {
+        let mut medians: Vec<Option<f64>> =
+            self.values().map(|values| values.first().copied()).collect();
+        let of_all = medians.split_off(self.n_groups * self.n_features());
+        let other = |i: usize| match self.with_all {
+            true => of_all[i % of_all.len()].unwrap_or(0.0),
+            false => f64::NAN,
+        };
+        medians.iter().enumerate().map(|(i, median)| median.unwrap_or_else(|| other(i))).collect()
     }
 
     /// By column the interquartile range of all rows by that of a normal distribution; NaN where it is 0 or leaves the
@@ -185,7 +244,7 @@ impl Ranks {
     pub fn read(&mut self, reader: &mut Reader<'_>) -> Result<()> {
         self.weighted = reader.flag()?;
         if reader.flag()? {
-            for _ in 0..self.n_groups * self.n_features() {
+            for _ in 0..self.n_searched() * self.n_features() {
                 let bins = Bins::read(reader)?;
                 if bins.width != 1 || bins.sums.is_none() {
                     return Err(reader.broken());
@@ -208,8 +267,10 @@ pub(super) fn add_ranks(
     let mut rows_of: BTreeMap<usize, Vec<u32>> =
         ask.opens.iter().map(|open| (open.node, vec![])).collect();
     for (row, &leaf) in leaves.iter().enumerate() {
-        if let Some(rows) = rows_of.get_mut(&ask.groups[leaf as usize]) {
-            memory::push(rows, row as u32, "the rows of a group");
+        for group in [ask.groups[leaf as usize], ask.all] {
+            if let Some(rows) = rows_of.get_mut(&group) {
+                memory::push(rows, row as u32, "the rows of a group");
+            }
         }
     }
     parallel::map(with_runs(&ask.opens, opened), |(run, bins)| {

@@ -82,6 +82,12 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// What a level of a column costs about another, by [`Metric::Manhattan`]: all the same. 0 if there is no other.
+    pub(super) fn mismatch(&self, feature: usize) -> f64 {
+        let costs = self.levels.get(feature).and_then(Option::as_ref);
+        costs.into_iter().flatten().copied().fold(0.0, f64::max)
+    }
+
     /// Number of centers.
     pub fn k(&self) -> usize {
         self.centers.len() / self.units.shift.len().max(1)
@@ -223,6 +229,8 @@ pub struct RanksAsk {
     pub nodes: Vec<TestNode>,
     /// By node the group of its rows, any at inner nodes.
     pub groups: Vec<usize>,
+    /// The number of a group that all rows belong to as well.
+    pub all: usize,
     /// The ranges, of groups in the place of nodes.
     pub opens: Vec<Open>,
 }
@@ -238,6 +246,16 @@ pub struct LeavesAsk {
     pub groups: RowGroups,
     /// n_groups x d, row-major: the points about which cells are added up.
     pub points: Vec<f64>,
+}
+
+impl LeavesAsk {
+    /// By column and group, the number of levels of which the cost is added up: with [`Metric::Manhattan`] alone.
+    pub(super) fn cost_width(&self) -> fn(&PartColumn) -> Option<usize> {
+        match self.geometry.metric {
+            Metric::SquaredEuclidean => |_| None,
+            Metric::Manhattan => PartColumn::n_levels,
+        }
+    }
 }
 
 pub(super) fn write_geometry(writer: &mut Writer, geometry: &Geometry) {
@@ -332,6 +350,7 @@ impl Question {
                 writer.u8(6);
                 write_nodes(&mut writer, &ask.nodes);
                 ask.groups.iter().for_each(|&group| writer.len(group));
+                writer.len(ask.all);
                 write_opens(&mut writer, &ask.opens);
             }
             Ask::Base(ask) => {
@@ -427,8 +446,9 @@ impl Question {
                 let nodes = read_nodes(&mut reader, d)?;
                 let groups = nodes.iter().map(|_| reader.index());
                 let groups = groups.collect::<Result<Vec<_>>>()?;
+                let all = reader.index()?;
                 let opens = read_opens(&mut reader, d)?;
-                Ask::Ranks(RanksAsk { nodes, groups, opens })
+                Ask::Ranks(RanksAsk { nodes, groups, all, opens })
             }
             _ => return Err(reader.broken()),
         };

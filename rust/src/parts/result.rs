@@ -72,10 +72,12 @@ pub enum Clusters {
     },
     /// Medians of the clusters.
     Medians {
-        /// k x d, row-major, in the columns' own units; the reference's centers where a cluster has no rows.
+        /// k x the columns' widths, row-major, in the columns' own units: lower medians, and 1 for the most frequent level.
+        /// Of complete numbers a cluster without rows has the reference's center; else one without an observed cell in a
+        /// column has what all rows have there.
         centers: Vec<f64>,
-        /// What the rows cost about them.
-        cost: f64,
+        /// By column what the rows cost about them.
+        costs: Vec<f64>,
     },
 }
 
@@ -157,7 +159,8 @@ impl PartsFit {
         if self.settings.metric == Metric::Manhattan {
             // Of clusters: medians of leaves do not add up to theirs.
             ids.iter().for_each(|&id| of_node[id] = label(id));
-            return Groups { of_node, leaves: vec![], points: centers.to_vec(), is_mean: true };
+            let points = numbers_of(centers, &self.columns);
+            return Groups { of_node, leaves: vec![], points, is_mean: true };
         }
         let leaves: Vec<usize> = if ids.len() * width <= MAX_MEANS {
             ids.iter().enumerate().for_each(|(group, &id)| of_node[id] = group);
@@ -196,12 +199,9 @@ impl PartsFit {
             ids.flat_map(|id| id * k..(id + 1) * k).collect()
         };
         if base.geometry.metric == Metric::Manhattan {
-            let all: Vec<usize> = (0..k).map(|label| 2 * label).collect();
-            let by_column: Vec<f64> =
-                sums.moments.iter().map(|sum| sum.combined(&all, &[])).collect();
-            check_distances(sums.minimum.rounded(0), &by_column)?;
-            let clusters =
-                Clusters::Medians { centers: groups.points, cost: by_column.iter().sum() };
+            let (centers, costs) = self.medians_and_costs(&groups.points, k, sums);
+            check_distances(sums.minimum.rounded(0), &[costs.iter().sum()])?;
+            let clusters = Clusters::Medians { centers, costs };
             return Ok(Phase::Done(Box::new(described(base, growth, tree, sums, clusters))));
         }
         let n_groups = groups.leaves.len();
@@ -223,6 +223,52 @@ impl PartsFit {
         let clusters = Clusters::Means { leaves: groups.leaves, means, levels: levels.collect() };
         Ok(Phase::Done(Box::new(described(base, growth, tree, sums, clusters))))
     }
+}
+
+impl PartsFit {
+    /// The medians of the clusters, k x the columns' widths, and by column what the rows cost about them. `numbers`: k x d,
+    /// those of columns of numbers.
+    fn medians_and_costs(
+        &self,
+        numbers: &[f64],
+        k: usize,
+        sums: &LeafSums,
+    ) -> (Vec<f64>, Vec<f64>) {
+        let d = self.columns.len();
+        let mut centers = vec![vec![]; k];
+        let mut costs = vec![];
+        for feature in 0..d {
+            let (Some(weights), Some(of_levels)) =
+                (&sums.levels[feature], &sums.level_costs[feature])
+            else {
+                let all: Vec<usize> = (0..k).map(|label| 2 * label).collect();
+                costs.push(sums.moments[feature].combined(&all, &[]));
+                (0..k).for_each(|label| centers[label].push(numbers[label * d + feature]));
+                continue;
+            };
+            let n = weights.len() / k;
+            let modes: Vec<usize> = (0..k).map(|label| most_frequent(weights, label, n)).collect();
+            for (center, &mode) in centers.iter_mut().zip(&modes) {
+                center.extend((0..n).map(|level| f64::from(u8::from(level == mode))));
+            }
+            let others: Vec<usize> =
+                (0..k * n).filter(|place| place % n != modes[place / n]).collect();
+            costs.push(of_levels.combined(&others, &[]));
+        }
+        (centers.concat(), costs)
+    }
+}
+
+/// The level of the largest weight in a cluster, the first of several; of all rows where the cluster has no level.
+/// `weights`: k x `n`.
+fn most_frequent(weights: &ExactSums, label: usize, n: usize) -> usize {
+    let mut of_levels: Vec<f64> = (0..n).map(|level| weights.rounded(label * n + level)).collect();
+    if of_levels.iter().all(|&weight| weight == 0.0) {
+        let all = |level: usize| (level..weights.len()).step_by(n).collect::<Vec<_>>();
+        of_levels = (0..n).map(|level| weights.combined(&all(level), &[])).collect();
+    }
+    let largest = of_levels.iter().copied().fold(0.0, f64::max);
+    of_levels.iter().position(|&weight| weight == largest).unwrap_or(0)
 }
 
 /// All that the tree says.

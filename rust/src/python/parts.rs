@@ -600,8 +600,9 @@ pub struct PartsTree {
     /// Weight, means, what rounding left of them, spreads and observed weights of the groups: as of `group_means`; None
     /// for k-medians.
     means: Option<Means>,
-    /// For k-medians the medians of the clusters, of shape (k, d), and what the rows cost about them.
-    medians: Option<(Py<PyArray2<f64>>, f64)>,
+    /// For k-medians the medians of the clusters, of shape (k, coordinates), and of shape (d,) what the rows cost about
+    /// them by column.
+    medians: Option<(Py<PyArray2<f64>>, Floats)>,
     /// By column of levels the weight of each in each group, of shape (n_groups, n_levels); None for numbers.
     levels: Vec<Option<Py<PyArray2<f64>>>>,
 }
@@ -636,8 +637,9 @@ impl PartsTree {
                     observed.map(Bound::unbind),
                 ));
             }
-            Clusters::Medians { centers, cost } => {
-                medians = Some((matrix(py, centers, d)?.unbind(), cost));
+            Clusters::Medians { centers, costs } => {
+                let centers = matrix(py, centers, n_coordinates)?.unbind();
+                medians = Some((centers, array(py, costs)));
             }
         }
         let tree = PartsTree {
