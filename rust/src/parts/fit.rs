@@ -12,7 +12,6 @@ use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::{LabelCenters, LabelMeans};
-use super::opening::MOST_BINS_OF_MEDIANS;
 use super::quantiles::Ranks;
 use super::question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
@@ -401,12 +400,15 @@ impl PartsFit {
         let question = self.question().ok_or_else(|| {
             Error::Value("The fit is over: it has no question to be told an answer to.".into())
         })?;
+        // Other rows first: without those that were asked for, it is no answer.
+        if answer.id == question.id {
+            self.check_parts(&answer)?;
+        }
         if !answer.is_to(&question) {
             return Err(Error::Value(
                 "This is not the answer to the question that the fit asked last.".into(),
             ));
         }
-        self.check_parts(&answer)?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
         let mut body = answer.body;
         if let (Phase::Sample, Body::Sample { classes, .. }) = (&phase, &mut body) {
@@ -680,9 +682,7 @@ impl PartsFit {
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        let PartsSettings { cuts, metric, .. } = self.settings;
-        let most_bins = (metric == Metric::Manhattan).then_some(MOST_BINS_OF_MEDIANS);
-        Growth::new(&self.columns, k, limits, cuts, self.settings.most_values(), most_bins)
+        Growth::new(&self.columns, k, limits, self.settings.cuts, self.settings.most_values())
     }
 }
 
