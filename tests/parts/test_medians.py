@@ -235,11 +235,6 @@ def test_a_model_of_medians_is_an_ordinary_one(tmp_path):
     same(fit_batches(model, frame.lazy()), model_of(centers).fit(frame))
 
 
-def test_what_has_no_medians_is_refused_with_a_way_out():
-    with pytest.raises(ValueError, match=r"give the medians of the labelled rows as the model's"):
-        Fit(own_model(), n_features=2, labels=True)
-
-
 def test_the_command_line_streams_medians(tmp_path):
     X, _ = rows(np.random.default_rng(56), 300)
     pl.DataFrame(X, schema=list("abcd")).write_parquet(tmp_path / "rows.parquet")
