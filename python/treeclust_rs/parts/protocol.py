@@ -358,10 +358,10 @@ class Fit(Generic[Model]):
     Notes
     -----
     Rounds: about twice the depth of the tree, and ten; up to four of these are for quartiles
-    (``scale="robust"``) and as many for medians, of labels and of the tree. IMM's base takes two questions a level, of very
-    many rows three, and one more. An answer takes n_features x 256 x n_clusters sums of some 20
-    bytes for every node that is looked at in the round, whatever the number of rows; fewer bins
-    are taken where that would be more than 20 MB.
+    (``scale="robust"``) and as many for medians, of labels and of the tree. IMM's base takes two
+    questions a level, of very many rows three, and one more. An answer takes n_features x 256 x
+    n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
+    number of rows; fewer bins are taken where that would be more than 20 MB.
 
     There is no warning of columns that look like identifiers or have nearly all of the variance.
     """

@@ -466,6 +466,7 @@ impl PyPartsFit {
     ///
     /// # Errors
     /// `ValueError` if sizes disagree, or no clusters are wanted.
+    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn set_reference(
         &mut self,
         scale: PyReadonlyArray1<'_, f64>,
