@@ -17,8 +17,8 @@ Empty cells and those with NA, N/A, NaN, null, none, ``-`` or ``?`` are missing.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -45,6 +45,8 @@ _FACTORS = {"K": 3, "k": 3, "M": 6, "B": 9}
 # Cells that a message names, and characters of each.
 _MAX_ODD = 3
 _MAX_SHOWN = 40
+# Units of a column that are counted.
+_MAX_UNITS = 1_000
 
 
 def read_number(text: str) -> tuple[float, str] | None:
@@ -77,24 +79,132 @@ class TextNumbers(NamedTuple):
     """Float64; null where a cell is missing or odd."""
     unit: str
     """The unit of the cells that have one."""
-    is_uniform: bool
-    """Whether all cells that are numbers have the unit."""
     is_odd: pl.Series
     """Where a cell is not a number, or has another unit."""
 
     def complaint(self, cells: pl.Series, row_words: Callable[[int], str]) -> str:
         """Return the words for odd cells, "" where there are none; `row_words`: for a row."""
-        n_odd = int(self.is_odd.sum())
-        if not n_odd:
-            return ""
         rows = self.is_odd.arg_true().head(_MAX_ODD).to_list()
-        which = ", ".join(f"{shown_cell(cells[row])} in {row_words(row)}" for row in rows)
-        more = f" and {n_odd - len(rows):,} more" if n_odd > len(rows) else ""
-        others = f"; other cells are in {self.unit}" if self.unit else ""
-        return (
-            f"{format_count(n_odd, 'cell')} of {cells.name!r} cannot be read as numbers: {which}"
-            f"{more} (rows count from 0){others}. Mend or empty these cells"
-        )
+        first = [(cells[row], row_words(row)) for row in rows]
+        return _complaint(cells.name, int(self.is_odd.sum()), first, self.unit)
+
+
+def _complaint(name: str, n_odd: int, first: list[tuple[str, str]], unit: str) -> str:
+    """Return the words for odd cells, "" for none; `first`: texts and words for rows."""
+    if not n_odd:
+        return ""
+    which = ", ".join(f"{shown_cell(text)} in {row}" for text, row in first)
+    more = f" and {n_odd - len(first):,} more" if n_odd > len(first) else ""
+    others = f"; other cells are in {unit}" if unit else ""
+    return (
+        f"{format_count(n_odd, 'cell')} of {name!r} cannot be read as numbers: {which}"
+        f"{more} (rows count from 0){others}. Mend or empty these cells"
+    )
+
+
+@dataclass
+class _Some:
+    """Cells of a column that are alike in something."""
+
+    n: int = 0
+    first: list[tuple[int, str, str]] = field(default_factory=list)
+    """Of the first cells the number of the row, the text and the words for the row."""
+
+
+class NumbersSoFar:
+    """What the cells of a column of text are as numbers, in the rows that were looked at so far.
+
+    Of all cells only counts by unit are held, and the first cells of each.
+
+    Parameters
+    ----------
+    name : str
+        The column, for messages.
+    decimal_comma : bool, default=False
+        Whether decimals follow a comma.
+    """
+
+    def __init__(self, name: str, decimal_comma: bool = False) -> None:
+        self._name, self._decimal_comma = name, decimal_comma
+        self._by_unit: dict[str | None, _Some] = {}
+        self._n_rows = 0
+
+    def add_cells(self, cells: pl.Series, row_words: Callable[[int], str]) -> None:
+        """Look at the cells of more rows; `row_words`: for a row."""
+        different = different_texts(cells)
+        units = self._units_of(different)
+        for unit in {unit for unit in units if unit != ""}:
+            some = self._by_unit[unit]
+            if (n_wanted := _MAX_ODD - len(some.first)) > 0:
+                texts = different["text"].filter([of == unit for of in units])
+                rows = cells.is_in(texts.implode()).arg_true().head(n_wanted).to_list()
+                some.first += [(self._n_rows + row, cells[row], row_words(row)) for row in rows]
+        self._n_rows += len(cells)
+
+    def add(self, different: pl.DataFrame) -> dict[str, tuple[float, str] | None]:
+        """Look at the `different_texts` of more rows, without a word for odd ones.
+
+        Returns the number and unit of each text that is not missing, None where it is no number.
+        """
+        read: dict[str, tuple[float, str] | None] = {}
+        self._units_of(different, read)
+        return read
+
+    def _units_of(
+        self, different: pl.DataFrame, read: dict[str, tuple[float, str] | None] | None = None
+    ) -> list[str | None]:
+        """Return the unit of each text, None if it is no number, "" if it is missing; count them.
+
+        `read`: becomes what `add` returns.
+        """
+        units: list[str | None] = []
+        texts = plain(different["text"], self._decimal_comma)
+        for text, count in zip(texts, different["count"], strict=True):
+            if text.strip().lower() in MISSING:
+                units.append("")
+                continue
+            number = read_number(text)
+            unit = None if number is None else number[1]
+            if unit not in self._by_unit and len(self._by_unit) > _MAX_UNITS:
+                unit = None
+            self._by_unit.setdefault(unit, _Some()).n += count
+            units.append(unit)
+            if read is not None:
+                read[text] = number
+        return units
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether all cells are numbers or missing, and those with a unit have the same."""
+        return None not in self._by_unit and len(self._by_unit.keys() - {""}) < 2
+
+    @property
+    def are_uniform(self) -> bool:
+        """Whether all cells that are numbers have the same unit, or all have none."""
+        return len(self._by_unit.keys() - {None}) < 2
+
+    def unit(self) -> str:
+        """Return the unit of most of the cells that have one, the first of equals; "" of none."""
+        units = {unit: some.n for unit, some in self._by_unit.items() if unit}
+        return max(units, key=units.__getitem__, default="")
+
+    def complaint(self) -> str:
+        """Return the words for cells that are no numbers or have another unit, "" for none."""
+        unit = self.unit()
+        odd = [some for of, some in self._by_unit.items() if of not in ("", unit)]
+        first = sorted(cell for some in odd for cell in some.first)[:_MAX_ODD]
+        told = [(text, row) for _, text, row in first]
+        return _complaint(self._name, sum(some.n for some in odd), told, unit)
+
+
+def different_texts(cells: pl.Series) -> pl.DataFrame:
+    """Return the different texts of a column, how many rows have each and the first of them.
+
+    In the order of their first rows, without null: the columns text, count and row.
+    """
+    rows = cells.alias("text").to_frame().with_row_index("row").lazy()
+    groups = rows.drop_nulls("text").group_by("text").agg(pl.len().alias("count"), pl.min("row"))
+    return groups.sort("row").collect()
 
 
 def shown_cell(cell: str) -> str:
@@ -119,15 +229,12 @@ def read_numbers(cells: pl.Series, unit: str | None = None) -> TextNumbers:
     unit : str or None, default=None
         The unit that cells may have; None: that of most of those that have one.
     """
-    texts = cells.unique(maintain_order=True).drop_nulls()
-    read = {text: read_number(text) for text in texts if text.strip().lower() not in MISSING}
-    found = {text: number for text, number in read.items() if number is not None}
-    units = Counter(number[1] for number in found.values())
-    if unit is None:
-        unit = max(filter(None, units), key=units.__getitem__, default="")
-    numbers = {text: number for text, (number, of) in found.items() if of in ("", unit)}
-    values = cells.replace_strict(
+    found = NumbersSoFar(cells.name)
+    read = found.add(different_texts(cells))
+    unit = found.unit() if unit is None else unit
+    numbers = {text: of[0] for text, of in read.items() if of is not None and of[1] in ("", unit)}
+    values = cells.str.strip_chars().replace_strict(
         list(numbers), list(numbers.values()), default=None, return_dtype=pl.Float64
     )
     odd = [text for text in read if text not in numbers]
-    return TextNumbers(values, unit, set(units) <= {unit}, cells.is_in(odd).fill_null(False))
+    return TextNumbers(values, unit, cells.str.strip_chars().is_in(odd).fill_null(False))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import partial
+from collections.abc import Sequence
+from typing import Literal
 
 import polars as pl
 
@@ -20,36 +21,62 @@ _DATE = r"^\d{4}-\d{2}-\d{2}$"
 _TIME = r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?"
 _OFFSET = r"[+-]\d{2}:?\d{2}$"
 
+Form = Literal["integers", "numbers", "flags", "dates", "times", "times with an offset", "levels"]
+"""What all cells of a column of text are."""
+
+NUMBER_FORMS: tuple[Form, ...] = ("integers", "numbers", "flags")
+TIME_FORMS: tuple[Form, ...] = ("dates", "times", "times with an offset")
+FORMS: tuple[Form, ...] = (*NUMBER_FORMS, *TIME_FORMS, "levels")
+"""All forms; a column has the first of those that suit every cell."""
+
+# How texts of times are written, what of polars reads them, and as what.
+_TIMES: dict[Form, tuple[str, str, pl.Date | pl.Datetime]] = {
+    "dates": (_DATE, "%Y-%m-%d", pl.Date()),
+    "times": (f"{_TIME}$", "%Y-%m-%dT%H:%M:%S%.f", pl.Datetime("us")),
+    "times with an offset": (
+        _TIME + _OFFSET,
+        "%Y-%m-%dT%H:%M:%S%.f%z",
+        pl.Datetime("us", "UTC"),
+    ),
+}
+
+
+def in_form(cells: pl.Series, form: Form, decimal_comma: bool) -> tuple[pl.Series, pl.Series]:
+    """Return text as what it stands for in a form, missing cells as null, and the odd cells.
+
+    Odd are those that do not stand for it, and are not missing.
+    """
+    if form == "levels":
+        return as_levels(cells), pl.zeros(len(cells), pl.Boolean, eager=True)
+    if form in _TIMES:
+        pattern, layout, dtype = _TIMES[form]
+        text = cells.str.strip_chars().str.replace(r"^(\d{4}-\d{2}-\d{2}) (\d)", "${1}T${2}")
+        text = text.str.replace(r"[zZ]$", "+00:00")
+        text = text.str.replace(r"T(\d\d:\d\d)($|[+-])", "T${1}:00${2}")
+        times = text.set(~text.str.contains(pattern), None).str.strptime(
+            dtype, layout, strict=False
+        )
+        return times, _odd(text, times)
+    text = plain(cells, decimal_comma)
+    if form == "flags":
+        words = text.str.to_lowercase()
+        flags = (words == "true").set(words.is_in(_MISSING), None)
+        return flags, ~words.is_in(["true", "false", *_MISSING]).fill_null(True)
+    if form == "integers":
+        integers = text.cast(pl.Int64, strict=False)
+        return integers, _odd(text, integers)
+    numbers = text.cast(pl.Float64, strict=False)
+    return numbers.fill_nan(None), _odd(text, numbers)
+
 
 def as_typed(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     """Return text as what all of its cells are: numbers, truth values or times; else as levels."""
-    some = cells.drop_nulls().head(_N_FIRST)
-    for read in (partial(as_numbers, decimal_comma=decimal_comma), as_times):
-        if read(some).dtype == pl.String:  # one odd cell is enough
-            continue
-        typed = read(cells)
-        if typed.dtype != pl.String:
-            return typed
-    return as_levels(cells)
+    return _in_first(FORMS, cells, decimal_comma)
 
 
 def as_numbers(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     """Return text as numbers or truth values, missing cells as null; else the text itself."""
-    text = plain(cells, decimal_comma)
-    for dtype in (pl.Int64, pl.Float64):
-        numbers = text.cast(dtype, strict=False)
-        if not _odd(text, numbers).any():
-            return numbers.fill_nan(None) if dtype == pl.Float64 else numbers
-    words = text.str.to_lowercase()
-    if words.is_in(["true", "false", *_MISSING]).all():
-        return (words == "true").set(words.is_in(_MISSING), None)
-    return cells
-
-
-def odd_numbers(cells: pl.Series, decimal_comma: bool) -> pl.Series:
-    """Mark the cells of text that are no numbers, and not missing."""
-    text = plain(cells, decimal_comma)
-    return _odd(text, text.cast(pl.Float64, strict=False))
+    return _in_first(NUMBER_FORMS, cells, decimal_comma)
 
 
 def as_times(cells: pl.Series) -> pl.Series:
@@ -58,7 +85,29 @@ def as_times(cells: pl.Series) -> pl.Series:
     Dates are written 2024-12-31, times 2024-12-31T23:59 with seconds or without, a space in place
     of the T or not, and all with an offset from UTC or none with one.
     """
-    return next((times for times, odd in _times(cells) if not odd.any()), cells)
+    return _in_first(TIME_FORMS, cells, False)
+
+
+def _in_first(forms: Sequence[Form], cells: pl.Series, decimal_comma: bool) -> pl.Series:
+    """Return text in the first of some forms that suits every cell, itself if none does."""
+    some = cells.drop_nulls().head(_N_FIRST)
+    for form in forms:
+        if in_form(some, form, decimal_comma)[1].any():  # one odd cell is enough
+            continue
+        typed, odd = in_form(cells, form, decimal_comma)
+        if not odd.any():
+            return typed
+    return cells
+
+
+def forms_of_all(cells: pl.Series, forms: Sequence[Form], decimal_comma: bool) -> list[Form]:
+    """Return those of some forms that suit every cell."""
+    return [form for form in forms if not in_form(cells, form, decimal_comma)[1].any()]
+
+
+def odd_numbers(cells: pl.Series, decimal_comma: bool) -> pl.Series:
+    """Mark the cells of text that are no numbers, and not missing."""
+    return in_form(cells, "numbers", decimal_comma)[1]
 
 
 def odd_times(cells: pl.Series, dtype: pl.DataType | None = None) -> pl.Series:
@@ -66,25 +115,12 @@ def odd_times(cells: pl.Series, dtype: pl.DataType | None = None) -> pl.Series:
 
     `dtype`: of the times of the form, if it is known.
     """
-    odd = [odd for times, odd in _times(cells) if dtype in (None, times.dtype)]
-    return min(odd, key=lambda odd: int(odd.sum()))
-
-
-def _times(cells: pl.Series) -> list[tuple[pl.Series, pl.Series]]:
-    """Return text as dates, as times and as times with an offset, each with the odd cells."""
-    text = cells.str.strip_chars().str.replace(r"^(\d{4}-\d{2}-\d{2}) (\d)", "${1}T${2}")
-    text = text.str.replace(r"[zZ]$", "+00:00").str.replace(r"T(\d\d:\d\d)($|[+-])", "T${1}:00${2}")
-    return [
-        (times, _odd(text, times))
-        for pattern, form, dtype in (
-            (_DATE, "%Y-%m-%d", pl.Date()),
-            (f"{_TIME}$", "%Y-%m-%dT%H:%M:%S%.f", pl.Datetime("us")),
-            (_TIME + _OFFSET, "%Y-%m-%dT%H:%M:%S%.f%z", pl.Datetime("us", "UTC")),
-        )
-        for times in [
-            text.set(~text.str.contains(pattern), None).str.strptime(dtype, form, strict=False)
-        ]
+    odd = [
+        in_form(cells, form, False)[1]
+        for form, (_, _, of_form) in _TIMES.items()
+        if dtype in (None, of_form)
     ]
+    return min(odd, key=lambda odd: int(odd.sum()))
 
 
 def as_levels(cells: pl.Series) -> pl.Series:
@@ -125,4 +161,9 @@ def codes_are_numbers(column: pl.Series, decimal_comma: bool) -> bool:
 def _odd(text: pl.Series, values: pl.Series) -> pl.Series:
     """Mark the cells that are not empty, have no value and do not stand for a missing one."""
     odd = values.is_null() & text.is_not_null()
-    return odd & ~text.str.to_lowercase().is_in(_MISSING).fill_null(True) if odd.any() else odd
+    return odd & ~are_missing(text) if odd.any() else odd
+
+
+def are_missing(cells: pl.Series) -> pl.Series:
+    """Mark the cells that are null or stand for a missing one, as NA does among numbers."""
+    return cells.str.strip_chars().str.to_lowercase().is_in(_MISSING).fill_null(True)

@@ -1,19 +1,17 @@
 """The command `compare`."""
 
 import argparse
-import warnings
 from typing import Any
 
 import polars as pl
 from sklearn.utils import get_tags
 
 from .._base import ReadAs
-from .._data import ColumnWarning, TextNumbersWarning
 from ..selection import compare as compare_methods
 from ..selection.comparison import default_methods
 from .features import chosen_columns, chosen_reading, features, is_mixed
 from .fit_options import check_leaves
-from .fitting import check_sizes, number_of_clusters, scale_of
+from .fitting import check_sizes, ignore_what_was_said, number_of_clusters, scale_of
 from .messages import DataError, UserError, either, write_remark
 from .methods import METHODS, method_of
 from .output import output_path, picture_path, print_table, save_picture, write_table
@@ -43,8 +41,7 @@ def compare(arguments: argparse.Namespace) -> None:
     frame = features(source, columns, arguments, read_as, mixed=True)
     if is_mixed(frame):
         methods = _that_take_mixed(methods, source, columns, arguments, read_as)
-    # `features` has said it in the words of the command.
-    warnings.simplefilter("ignore", ColumnWarning if arguments.quiet else TextNumbersWarning)
+    ignore_what_was_said(arguments)
     for name, model in models.items():
         _check_columns(name, model, frame)
     k = number_of_clusters(arguments, reference)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from operator import and_
 
@@ -15,7 +16,7 @@ from .._util import format_count, listed
 from .messages import DataError, UserError, write_remark
 from .methods import MIXED_METHODS
 from .reading import Source, option_text
-from .text_columns import TextRemarks, check_text
+from .text_columns import TextRemarks, check_text, facts_of_text
 
 _KINDS = (
     ("numbers", pl.selectors.numeric() | pl.selectors.by_dtype(pl.Null)),
@@ -57,15 +58,67 @@ def features(
     DataError
         For columns that cannot be fitted: the message names the options to go on with.
     """
-    chosen_by = "--columns" if arguments.columns else "--drop"
+    chosen_by = chosen_by_option(arguments)
     found = TextRemarks()
     if mixed:
         frame = source.typed(columns, read_as, chosen_by)
-        found = check_text(source, frame, read_as, arguments)
+        facts = facts_of_text(source, frame, read_as)
+        found = check_text(source, facts, read_as, arguments)
     else:
         frame = source.numbers(columns, read_as, chosen_by=chosen_by, instead=f" {instead}")
-    size = f"{format_count(frame.height, 'row')}, {format_count(frame.width, 'column')}"
-    write_remark(f"{source.name}: {size}{_what_they_hold(frame)}.", arguments)
+    gaps = Gaps()
+    gaps.add(frame, source.row)
+    tell_features(source.name, frame.clear(), gaps, read_as, found, arguments)
+    return frame
+
+
+def chosen_by_option(arguments: argparse.Namespace) -> str:
+    """Return the option that chooses other columns to fit."""
+    return "--columns" if arguments.columns else "--drop"
+
+
+@dataclass
+class Gaps:
+    """Where cells are missing in the rows that were looked at so far."""
+
+    n_rows: int = 0
+    n_missing: list[int] = field(default_factory=list)
+    """By column the number of missing cells."""
+    n_empty: int = 0
+    """Rows without any cell."""
+    infinite: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """By column the number of infinite cells, and the words for the row of the first."""
+
+    def add(self, frame: pl.DataFrame, row_words: Callable[[int], str]) -> None:
+        """Look at the columns of more rows; `row_words`: for a row."""
+        missing = [_missing(column) for column in frame]
+        found = [int(column.sum()) for column in missing]
+        before = self.n_missing or [0] * len(found)
+        self.n_missing = [n + more for n, more in zip(before, found, strict=True)]
+        self.n_rows += frame.height
+        if all(found):
+            self.n_empty += int(reduce(and_, missing).sum())
+        for column in frame:
+            if not column.dtype.is_float():
+                continue
+            infinite = column.is_infinite().fill_null(False)
+            if infinite.any():
+                n, first = self.infinite.get(column.name, (0, ""))
+                first = first or row_words(infinite.arg_max() or 0)
+                self.infinite[column.name] = n + int(infinite.sum()), first
+
+
+def tell_features(
+    name: str,
+    head: pl.DataFrame,
+    gaps: Gaps,
+    read_as: ReadAs,
+    found: TextRemarks,
+    arguments: argparse.Namespace,
+) -> None:
+    """Tell what the columns to fit hold; `name`: of the table, `head`: the columns without rows."""
+    size = f"{format_count(gaps.n_rows, 'row')}, {format_count(head.width, 'column')}"
+    write_remark(f"{name}: {size}{_what_they_hold(head, gaps)}.", arguments)
     if any(read_as.numbers.values()):
         write_remark(f"numbers in text: {_units(read_as)}.", arguments)
     if found.number_like:
@@ -79,7 +132,6 @@ def features(
     if found.date_like:
         names = ", ".join(found.date_like)
         write_remark(f"dates that are not written as 2024-12-31 are text: {names}.", arguments)
-    return frame
 
 
 def is_mixed(frame: pl.DataFrame) -> bool:
@@ -100,6 +152,21 @@ def chosen_reading(
 
     Raises DataError for columns that are not fitted or cannot be read so.
     """
+    numbers, levels = read_by_options(source, columns, arguments)
+    for other in others:
+        taken = {*numbers, *levels}
+        numbers += [name for name in other.numbers if name in columns and name not in taken]
+        levels += [name for name in other.levels if name in columns and name not in taken]
+    return ReadAs({column: source.read_numbers(column)[1] for column in numbers}, tuple(levels))
+
+
+def read_by_options(
+    source: Source, columns: list[str], arguments: argparse.Namespace
+) -> tuple[list[str], list[str]]:
+    """Return the columns that ``--numbers`` and ``--levels`` name.
+
+    Raises DataError for columns that are not fitted, UserError for one in both.
+    """
     named = {}
     for option, given in (("--numbers", arguments.numbers), ("--levels", arguments.levels)):
         named[option] = named_columns(given, source)
@@ -110,11 +177,7 @@ def chosen_reading(
     both = [column for column in numbers if column in levels]
     if both:
         raise UserError(f"{both[0]!r} is given by --numbers and by --levels: give one of them.")
-    for other in others:
-        taken = {*numbers, *levels}
-        numbers += [name for name in other.numbers if name in columns and name not in taken]
-        levels += [name for name in other.levels if name in columns and name not in taken]
-    return ReadAs({column: source.read_numbers(column)[1] for column in numbers}, tuple(levels))
+    return numbers, levels
 
 
 def chosen_columns(source: Source, arguments: argparse.Namespace) -> list[str]:
@@ -148,27 +211,25 @@ def named_columns(options: list[str], source: Source) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _what_they_hold(frame: pl.DataFrame) -> str:
+def _what_they_hold(head: pl.DataFrame, gaps: Gaps) -> str:
     """Return what the columns of a table hold; nothing if it is complete numbers."""
-    if not is_mixed(frame) and pl.Boolean not in frame.dtypes:
+    if not is_mixed(head) and not any(gaps.n_missing) and pl.Boolean not in head.dtypes:
         return ""
     kinds = []
     for what, selector in _KINDS:
-        names = pl.selectors.expand_selector(frame, selector)
+        names = pl.selectors.expand_selector(head, selector)
         if names and what == "numbers":
             kinds.append(f"{len(names):,} of numbers")
         elif names:
             kinds.append(f"{len(names):,} of {what} ({listed(list(names))})")
-    gaps = [_missing(column) for column in frame]
-    n_columns = sum(bool(missing.any()) for missing in gaps)
+    n_columns = sum(map(bool, gaps.n_missing))
     if not n_columns:
         return f": {', '.join(kinds)}"
     text = f": {', '.join(kinds)}; missing cells in {format_count(n_columns, 'column')}"
-    n_empty = int(reduce(and_, gaps).sum())
-    if not n_empty:
+    if not gaps.n_empty:
         return text
-    are = "row of gaps alone is" if n_empty == 1 else "rows of gaps alone are"
-    return f"{text}; {n_empty:,} {are} left out of the fit"
+    are = "row of gaps alone is" if gaps.n_empty == 1 else "rows of gaps alone are"
+    return f"{text}; {gaps.n_empty:,} {are} left out of the fit"
 
 
 def _missing(column: pl.Series) -> pl.Series:

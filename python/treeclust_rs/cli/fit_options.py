@@ -1,13 +1,14 @@
 """Options of `fit`: what they are, and which go together."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from .._kernels import APPROXIMATIONS, has_gamma
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from ..gemini import GEMINIS
 from . import arguments as read
-from .messages import UserError, either
+from .messages import FileError, UserError, either
 from .methods import KERNELS, METHODS, Method, attribute_of, shared_options, takers_of
 
 # The scikit-learn way of drawing numbers takes seeds up to this one.
@@ -31,6 +32,8 @@ def check_fit_options(arguments: argparse.Namespace) -> None:
         _check_kernel_options(arguments, method)
     if arguments.stream:
         _check_stream(arguments)
+    elif arguments.cache is not None:
+        raise UserError("--cache goes with --stream: without it the table is read once.")
     check_leaves(arguments, arguments.leaves)
 
 
@@ -64,12 +67,8 @@ def _check_stream(arguments: argparse.Namespace) -> None:
         raise UserError(
             "--stream takes --reference with --criterion kmeans alone: leave one of them out."
         )
-    for option in ("--numbers", "--levels"):
-        if value_of(arguments, option):
-            raise UserError(
-                f"--stream does not go with {option}, which looks at all cells of a column: leave "
-                "the column out by --drop, or write its numbers to the files first."
-            )
+    if arguments.cache is not None and not Path(arguments.cache).is_dir():
+        raise FileError(f"--cache: {arguments.cache} is no folder.")
 
 
 def _check_kernel_options(arguments: argparse.Namespace, method: Method) -> None:
@@ -406,8 +405,14 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     add_stream(
         work,
         "for tables larger than memory, with --method exkmc or imm: read them batch by batch, some "
-        "dozens of times, columns of text files as numbers; up to 100,000 rows, or with "
-        "--reference, the model is the same, of more rows k-means sees a sample",
+        "dozens of times; up to 100,000 rows, or with --reference, the model is the same, of more "
+        "rows k-means sees a sample",
+    )
+    work.add_argument(
+        "--cache",
+        metavar="FOLDER",
+        help="with --stream: write the columns to fit to a Parquet file in this folder, and read "
+        "this in place of the table, which is read four times then; it is removed in the end",
     )
 
 

@@ -4,8 +4,10 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,14 @@ from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import format_count
 from .._util.arrays import NOISE
 from ..parts import fit_batches
-from .features import chosen_columns, chosen_reading, features
+from .features import (
+    chosen_by_option,
+    chosen_columns,
+    chosen_reading,
+    features,
+    read_by_options,
+    tell_features,
+)
 from .fit_options import check_fit_options, value_of
 from .messages import DataError, UserError, write_remark
 from .methods import METHODS, MIXED_METHODS, parameter_of
@@ -31,9 +40,10 @@ from .output import (
     write_batches,
     write_table,
 )
-from .reading import AS_IT_IS, Source, leave_out, read_source
+from .reading import Source, read_source
 from .streaming import Batch, open_stream
-from .text_files import quoted
+from .survey import Survey
+from .text_columns import check_text
 
 # Costs of kernel trees take O(n^2): up to so many rows they are computed, printed and saved.
 _MAX_COST_ROWS = 10_000
@@ -90,8 +100,7 @@ def _fit_table(arguments: argparse.Namespace) -> _Fitted:
         raise UserError(f"--levels: --method {method.name} takes numbers alone. {MIXED_METHODS}")
     read_as = chosen_reading(source, columns, arguments)
     frame = features(source, columns, arguments, read_as, mixed=mixed)
-    # `features` has said it in the words of the command.
-    warnings.simplefilter("ignore", ColumnWarning if arguments.quiet else TextNumbersWarning)
+    ignore_what_was_said(arguments)
     model.fit(frame)
     model._read_as = read_as
     with_costs = True
@@ -113,31 +122,38 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     stream, reference = open_stream(arguments), arguments.reference
     head = stream.head()
     columns = chosen_columns(head, arguments)
-    if reference is not None:
-        head.require([reference])
+    numbers, levels = read_by_options(head, columns, arguments)
     model = _estimator(arguments, columns, None)
-    chosen_by = "--columns" if arguments.columns else "--drop"
-    clusters: set[object] = set()
+    survey = Survey(stream, columns, numbers, levels, reference)
+    survey.look()
+    if survey.labels is None:
+        _check_rows(arguments, stream.name, stream.n_rows)
+    else:
+        survey.labels.check()
+        if (n_clusters := survey.labels.n_clusters()) is not None:
+            _check_clusters(arguments, n_clusters, arguments.leaves)
+    read_as = survey.read_as()
+    gaps = survey.gaps(read_as, chosen_by_option(arguments))
+    found = check_text(head, survey.text_facts(), read_as, arguments)
+    tell_features(stream.name, head.read(columns, read_as), gaps, read_as, found, arguments)
 
     def rows() -> Iterator[pl.DataFrame]:
-        return stream.map(lambda batch: _columns_of(batch, columns, chosen_by))
+        return stream.map(lambda batch: batch.read(columns, read_as), columns)
 
     def with_labels(batch: Batch) -> pl.DataFrame:
-        labels = batch.labels(reference)
-        clusters.update(labels.tolist())
-        frame = _columns_of(batch, columns, chosen_by)
-        return frame.with_columns(pl.Series(reference, labels))
+        labels = pl.Series(reference, batch.labels(reference))
+        return batch.read(columns, read_as).with_columns(labels)
 
+    def labelled() -> Iterator[pl.DataFrame]:
+        return stream.map(with_labels, [*columns, reference])
+
+    ignore_what_was_said(arguments)
     try:
-        batches = rows if reference is None else lambda: stream.map(with_labels)
-        fit_batches(model, batches, reference=reference)
+        with _written(rows if reference is None else labelled, arguments.cache) as batches:
+            fit_batches(model, batches, reference=reference)
     except ValueError as error:
-        if clusters:
-            _check_clusters(arguments, len(clusters - {NOISE}), arguments.leaves)
         raise ValueError(str(error).replace("batches has", f"{stream.name} has", 1)) from error
-    n_rows = int(model.tree_.n_node_samples[0])
-    size = f"{format_count(n_rows, 'row')}, {format_count(len(columns), 'column')}"
-    write_remark(f"{stream.name}: {size}.", arguments)
+    model._read_as = read_as
 
     def write_labels(path: Path, escape_formulas: bool) -> None:
         labels = (pl.DataFrame({"cluster": model.predict(batch)}) for batch in rows())
@@ -146,22 +162,23 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     return _Fitted(model, True, write_labels)
 
 
-def _columns_of(batch: Batch, columns: list[str], chosen_by: str) -> pl.DataFrame:
-    """Return the columns to fit of a batch: of Parquet as they are, of text files numbers.
+@contextmanager
+def _written(
+    batches: Callable[[], Iterator[pl.DataFrame]], folder: str | None
+) -> Iterator[Callable[[], Iterator[pl.DataFrame]] | pl.LazyFrame]:
+    """Yield rows as a file of a folder has them, which is removed at the end; None: as they are."""
+    if folder is None:
+        yield batches
+        return
+    with TemporaryDirectory(prefix="treeclust-", dir=folder) as inside:
+        path = Path(inside) / "rows.parquet"
+        write_batches(batches(), path)
+        yield pl.scan_parquet(path, glob=False, low_memory=True)
 
-    Raises DataError for infinite cells, and cells of text files that are not numbers.
-    """
-    if batch.text is None:
-        return batch.typed(columns, AS_IT_IS, chosen_by)
-    instead = " With --stream columns of text files are numbers; Parquet has all types."
-    frame = batch.numbers(columns, chosen_by=chosen_by, gaps=True, instead=instead)
-    flags = [column.name for column in frame if column.dtype == pl.Boolean]
-    if flags:
-        raise DataError(
-            f"{batch.name}: true and false, and no numbers: {quoted(flags)}. Write 1 and 0, or "
-            f"{leave_out(flags, chosen_by)}.{instead}"
-        )
-    return frame
+
+def ignore_what_was_said(arguments: argparse.Namespace) -> None:
+    """Ignore warnings of columns that `tell_features` has given in the words of the command."""
+    warnings.simplefilter("ignore", ColumnWarning if arguments.quiet else TextNumbersWarning)
 
 
 def check_sizes(
@@ -176,14 +193,19 @@ def check_sizes(
 
     `most`: whether ``-k`` is only an upper bound.
     """
-    if reference is None:
-        n_rows, n_clusters = source.frame.height, number_of_clusters(arguments, None)
-        if n_clusters > n_rows and not most:
-            default = "" if arguments.clusters else ", the default,"
-            rows = format_count(n_rows, "row")
-            raise DataError(f"-k {n_clusters}{default} is more than the {rows} of {source.name}.")
-        return
-    _check_clusters(arguments, number_of_clusters(arguments, reference), leaves)
+    if reference is not None:
+        _check_clusters(arguments, number_of_clusters(arguments, reference), leaves)
+    elif not most:
+        _check_rows(arguments, source.name, source.frame.height)
+
+
+def _check_rows(arguments: argparse.Namespace, name: str, n_rows: int) -> None:
+    """Raise DataError for more clusters than rows; `name`: of the table."""
+    n_clusters = number_of_clusters(arguments, None)
+    if n_clusters > n_rows:
+        default = "" if arguments.clusters else ", the default,"
+        rows = format_count(n_rows, "row")
+        raise DataError(f"-k {n_clusters}{default} is more than the {rows} of {name}.")
 
 
 def _check_clusters(arguments: argparse.Namespace, n_clusters: int, leaves: float | None) -> None:

@@ -103,14 +103,14 @@ class Source:
 
         Raises DataError for infinite cells, and as `read_numbers`; `chosen_by` as for `numbers`.
         """
-        frame = pl.DataFrame(
-            [
-                self._read_as(cells, read_as, lambda text: as_typed(text, self.has_decimal_comma))
-                for cells in self.frame.select(columns)
-            ]
-        )
+        frame = self.read(columns, read_as)
         self._check_gaps(frame, chosen_by, gaps=True)
         return frame
+
+    def read(self, columns: Sequence[str], read_as: ReadAs) -> pl.DataFrame:
+        """Return columns as `typed` does, infinite cells too."""
+        chosen = map(self.frame.get_column, columns)  # `select` takes "*" for a pattern
+        return pl.DataFrame([self._read_as(cells, read_as, self._typed) for cells in chosen])
 
     def numbers(
         self,
@@ -128,7 +128,7 @@ class Source:
         cells may be missing; `instead`: the end of messages.
         """
         frame = pl.DataFrame(
-            [self._read_as(cells, read_as, self._numbers) for cells in self.frame.select(columns)]
+            [self._read_as(self.frame[name], read_as, self._numbers) for name in columns]
         )
         wrong = [column for column in frame if not _is_numeric(column.dtype)]
         if wrong:
@@ -175,8 +175,7 @@ class Source:
             raise DataError(f"{self.name}: --numbers is for text, and {column!r} is {cells.dtype}.")
         read = read_numbers(plain(cells.cast(pl.String), self.has_decimal_comma), unit)
         if complaint := read.complaint(cells, self.row):
-            way_out = f", or take {column} out of --numbers" if unit is None else ""
-            raise DataError(f"{self.name}: {complaint}{way_out}.")
+            raise no_numbers(self.name, complaint, column if unit is None else None)
         return read.numbers.alias(column), read.unit
 
     @property
@@ -194,6 +193,9 @@ class Source:
             return self._codes(cells)
         return cells if self.text is None else of_text(cells)
 
+    def _typed(self, cells: pl.Series) -> pl.Series:
+        return as_typed(cells, self.has_decimal_comma)
+
     def _numbers(self, cells: pl.Series) -> pl.Series:
         return as_numbers(cells, self.has_decimal_comma)
 
@@ -203,7 +205,7 @@ class Source:
     def _flags(self, cells: pl.Series) -> pl.Series:
         numbers = as_numbers(cells, self.has_decimal_comma)
         if numbers.dtype.is_numeric() and numbers.count():
-            raise self._no_flags(self.cell(cells, numbers.is_not_null()))
+            raise self._no_flags(self.cell(cells, numbers.is_not_null().arg_max()))
         return as_flags(cells)
 
     def _no_flags(self, cell: str) -> DataError:
@@ -221,41 +223,36 @@ class Source:
     def _no_times(self, cells: pl.Series, odd: pl.Series) -> DataError:
         return DataError(
             f"{self.name}: no date or time as 2024-12-31 or 2024-12-31 23:59: "
-            f"{self.cell(cells, odd)}; rows count from 0."
+            f"{self.cell(cells, odd.arg_max())}; rows count from 0."
         )
 
-    def cell(self, cells: pl.Series, mask: pl.Series) -> str:
-        """Return the words for the first cell of a mask: column, row and text."""
-        row = mask.arg_max()
-        assert row is not None
+    def cell(self, cells: pl.Series, row: int | None) -> str:
+        """Return the words for a cell: column, row and text."""
+        assert row is not None, "the mask of the cells has one"
         return f"{cells.name!r} ({self.row(row)}: {shown_cell(cells[row])})"
 
     def labels(self, column: str) -> npt.NDArray[Any]:
         """Return a column as the labels of clusters: whole numbers or text."""
         self.require([column])
-        labels = self.frame[column]
-        if self.text is not None:
-            numbers = as_numbers(labels, self.text.decimal_comma)
-            labels = numbers if numbers.dtype.is_numeric() else as_levels(labels)
-        if n_empty := labels.null_count():
-            first = self.row(labels.is_null().arg_max() or 0)
-            fill = "write -1 for rows of no cluster" if labels.dtype.is_numeric() else "fill them"
-            raise DataError(
-                f"the column {column!r} has {format_count(n_empty, 'empty cell')}, the first in "
-                f"{first} (rows count from 0): {fill}, or remove their rows first."
-            )
-        if labels.dtype.is_float() and (labels != labels.round()).any():
-            raise DataError(
-                f"the column {column!r} names no clusters: they are whole numbers or words, and "
-                "it holds other numbers."
-            )
+        labels = self._labels(self.frame[column])
+        empty = labels.is_null()
+        first = self.row(empty.arg_max() or 0)
+        check_labels(column, int(empty.sum()), first, is_numeric=labels.dtype.is_numeric())
+        if labels.dtype.is_float() and not are_whole(labels):
+            raise no_labels(column)
         return labels.to_numpy()
+
+    def _labels(self, cells: pl.Series) -> pl.Series:
+        if self.text is None:
+            return cells
+        numbers = as_numbers(cells, self.has_decimal_comma)
+        return numbers if numbers.dtype.is_numeric() else as_levels(cells)
 
     def _check_gaps(
         self, frame: pl.DataFrame, chosen_by: str | None, *, gaps: bool, instead: str = ""
     ) -> None:
         """Raise DataError for columns with infinite cells, without `gaps` for missing ones too."""
-        found, which = [], []
+        found = {}
         for column in frame:
             bad = column.is_null()
             if column.dtype.is_float():
@@ -264,16 +261,29 @@ class Source:
             elif gaps:
                 continue
             if n_bad := int(bad.sum()):
-                found.append(column.name)
-                first = self.row(bad.arg_max() or 0)
-                which.append(f"{column.name!r} {n_bad:,}, the first in {first}")
-        if not found:
-            return
+                found[column.name] = n_bad, self.row(bad.arg_max() or 0)
+        if found:
+            raise self.has_cells(found, frame.width, chosen_by, gaps=gaps, instead=instead)
+
+    def has_cells(
+        self,
+        found: Mapping[str, tuple[int, str]],
+        n_columns: int,
+        chosen_by: str | None,
+        *,
+        gaps: bool = True,
+        instead: str = "",
+    ) -> DataError:
+        """Return the error of infinite cells, without `gaps` of missing ones too.
+
+        `found`: by column how many there are, and the words for the row of the first.
+        """
+        which = [f"{name!r} {n_bad:,}, the first in {row}" for name, (n_bad, row) in found.items()]
         what = "infinite cells" if gaps else "empty, NaN or infinite cells"
         fill = "Empty these cells" if gaps else "Fill these cells or remove their rows first"
-        if chosen_by is not None and len(found) < frame.width:
-            fill += f"; or {leave_out(found, chosen_by)}"
-        raise DataError(
+        if chosen_by is not None and len(found) < n_columns:
+            fill += f"; or {leave_out(list(found), chosen_by)}"
+        return DataError(
             f"{self.name} has {what}: {listed(which, 'column', '; ')} (rows count from 0). {fill}."
             f"{instead}"
         )
@@ -285,7 +295,7 @@ class Source:
                 kinds.append(f"{column.name!r} ({column.dtype})")
                 continue
             odd = odd_numbers(column, self.text.decimal_comma)
-            kinds.append(self.cell(column, odd))
+            kinds.append(self.cell(column, odd.arg_max()))
             if not self.text.decimal_comma:
                 commas |= DECIMAL_COMMA.fullmatch(column[odd.arg_max() or 0]) is not None
         more = len(wrong) - MAX_LISTED
@@ -299,6 +309,30 @@ class Source:
             advice = leave_out([column.name for column in wrong], chosen_by)
             return f"{message}. {advice[0].upper()}{advice[1:]}."
         return f"{message}."
+
+
+def check_labels(column: str, n_empty: int, first: str, *, is_numeric: bool) -> None:
+    """Raise DataError if a column of labels has empty cells; `first`: the words for their row."""
+    if not n_empty:
+        return
+    fill = "write -1 for rows of no cluster" if is_numeric else "fill them"
+    raise DataError(
+        f"the column {column!r} has {format_count(n_empty, 'empty cell')}, the first in "
+        f"{first} (rows count from 0): {fill}, or remove their rows first."
+    )
+
+
+def are_whole(labels: pl.Series) -> bool:
+    """Whether all of some floats are whole numbers."""
+    return bool((labels == labels.round()).all())
+
+
+def no_labels(column: str) -> DataError:
+    """Return the error of a column of labels that are numbers, and not whole ones."""
+    return DataError(
+        f"the column {column!r} names no clusters: they are whole numbers or words, and "
+        "it holds other numbers."
+    )
 
 
 def is_text_column(cells: pl.Series) -> bool:
@@ -387,7 +421,7 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
         check_alike(names[0], first, name, table)
     frame = first
     if len(tables) > 1:
-        ordered = [table.select(first.columns) for table in tables]
+        ordered = [table[first.columns] for table in tables]
         frame = pl.concat(ordered, how="vertical_relaxed", rechunk=rechunk)
     files = zip(names, (table.height for table in tables), strict=True)
     return Source(tuple(files), frame, text if is_text(names[0]) else None)
@@ -449,6 +483,12 @@ def _read_table(name: str, text: TextFormat) -> pl.DataFrame:
     if not frame.height:
         raise no_rows(name)
     return frame
+
+
+def no_numbers(name: str, complaint: str, column: str | None) -> DataError:
+    """Return the error of cells that ``--numbers`` does not read; `column`: if it may leave it."""
+    way_out = f", or take {column} out of --numbers" if column is not None else ""
+    return DataError(f"{name}: {complaint}{way_out}.")
 
 
 def no_rows(name: str) -> DataError:

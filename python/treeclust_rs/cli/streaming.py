@@ -8,7 +8,7 @@ batch to batch: cells that would not be read together in one table are errors he
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,7 @@ from typing import TypeVar
 import polars as pl
 
 from ..parts.batches import collected
-from .cells import as_codes, as_flags, as_times, codes_are_numbers, odd_times
+from .cells import Form, as_codes, as_flags, as_times, codes_are_numbers, in_form, odd_times
 from .messages import DataError
 from .reading import (
     Source,
@@ -78,7 +78,7 @@ class Batch(Source):
         if numbers.dtype == pl.Boolean:
             if name in so_far.numbers:
                 return cells  # no numbers: the error names the first of them
-            so_far.flags.setdefault(name, self.cell(cells, numbers.is_not_null()))
+            so_far.flags.setdefault(name, self.cell(cells, numbers.is_not_null().arg_max()))
         elif numbers.dtype.is_numeric():
             if name in so_far.flags:
                 raise DataError(
@@ -86,6 +86,22 @@ class Batch(Source):
                 )
             so_far.numbers.add(name)
         return numbers
+
+    def _typed(self, cells: pl.Series) -> pl.Series:
+        return self._in_known_form(cells)
+
+    def _labels(self, cells: pl.Series) -> pl.Series:
+        return cells if self.text is None else self._in_known_form(cells)
+
+    def _in_known_form(self, cells: pl.Series) -> pl.Series:
+        """Return text as what all cells of its column are, as a survey has found."""
+        values, odd = in_form(cells, self.whole.forms[cells.name], self.has_decimal_comma)
+        if odd.any():
+            raise DataError(
+                f"{self.name} has changed while it was read: {self.cell(cells, odd.arg_max())} was "
+                "not there before."
+            )
+        return values
 
     def _codes(self, cells: pl.Series) -> pl.Series:
         are_numbers = self.whole.codes_are_numbers.get(cells.name)
@@ -96,7 +112,7 @@ class Batch(Source):
         if not numbers.dtype.is_numeric():
             self.so_far.words.add(cells.name)
         elif numbers.count():
-            cell = self.cell(cells, numbers.is_not_null())
+            cell = self.cell(cells, numbers.is_not_null().arg_max())
             self.so_far.no_words.setdefault(cells.name, cell)
         return as_flags(cells)
 
@@ -122,7 +138,10 @@ class _File:
     """One file of a table."""
 
     schema: pl.Schema
-    batches: Callable[[], Iterable[pl.DataFrame]]
+    batches: Callable[[Sequence[str]], Iterable[pl.DataFrame]]
+    """Returns the rows, of files with types some columns alone."""
+    n_rows: int | None = None
+    """None: it takes a reading to know it."""
 
 
 class Stream:
@@ -140,20 +159,29 @@ class Stream:
         heads = [pl.DataFrame(schema=file.schema) for file in self._files]
         for name, head in zip(self.names[1:], heads[1:], strict=True):
             check_alike(self.names[0], heads[0], name, head)
-        columns = [head.select(heads[0].columns) for head in heads]
+        columns = [head[heads[0].columns] for head in heads]
         self.schema = pl.concat(columns, how="vertical_relaxed").schema
         self.text = text if is_text(self.names[0]) else None
         self.codes_are_numbers: dict[str, bool] = {}
+        """Of columns that are taken as levels, where it is known."""
+        self.forms: dict[str, Form] = {}
+        """What the cells are of columns of text in text files, where it is known."""
+        self._n_rows = [file.n_rows for file in self._files]
 
     @property
     def name(self) -> str:
         """What messages call the table."""
         return name_of(self.names)
 
-    def head(self) -> Source:
+    @property
+    def n_rows(self) -> int:
+        """Number of rows; of text files after the first reading."""
+        return sum(n_rows or 0 for n_rows in self._n_rows)
+
+    def head(self) -> Batch:
         """Return the table without its rows."""
-        rows = pl.DataFrame(schema=self.schema)
-        return Source(tuple((name, 0) for name in self.names), rows, self.text)
+        rows, files = pl.DataFrame(schema=self.schema), tuple((name, 0) for name in self.names)
+        return Batch(files, rows, self.text, self, 0, _ReadSoFar())
 
     def look_at_codes(self, columns: Iterable[str]) -> None:
         """Read text that is taken as levels in advance: all cells tell whether NA is missing."""
@@ -165,30 +193,38 @@ class Stream:
         if not of_text:
             return
         found = dict.fromkeys(of_text, True)
-        for batch in self.batches():
+        for batch in self.batches(of_text):
             for name in of_text:
                 cells = batch.frame[name]
                 found[name] = found[name] and codes_are_numbers(cells, batch.has_decimal_comma)
         self.codes_are_numbers = found
 
-    def batches(self) -> Iterator[Batch]:
-        """Yield all batches in order, none of them empty."""
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[Batch]:
+        """Yield all batches in order, none of them empty; `columns`: those wanted, None for all."""
+        wanted = self.schema.names() if columns is None else list(dict.fromkeys(columns))
+        schema = pl.Schema({name: self.schema[name] for name in wanted})
         so_far = _ReadSoFar()
-        for name, file in zip(self.names, self._files, strict=True):
+        for place, (name, file) in enumerate(zip(self.names, self._files, strict=True)):
             row = 0
             with reading(name):
-                for frame in file.batches():
-                    rows = self._aligned(frame)
+                for frame in file.batches(wanted):
+                    rows = frame if frame.schema == schema else frame.cast(schema)
                     if not rows.height:
                         continue
                     yield Batch(((name, rows.height),), rows, self.text, self, row, so_far)
                     row += rows.height
             if not row:
                 raise no_rows(name)
+            self._n_rows[place] = row
 
-    def map(self, work: Callable[[Batch], _T]) -> Iterator[_T]:
-        """Yield what `work` returns for each batch; its errors tell how far the table was read."""
-        batches, n_before, batch = self.batches(), 0, None
+    def map(
+        self, work: Callable[[Batch], _T], columns: Sequence[str] | None = None
+    ) -> Iterator[_T]:
+        """Yield what `work` returns for each batch; its errors tell how far the table was read.
+
+        `columns`: those that it needs, None for all.
+        """
+        batches, n_before, batch = self.batches(columns), 0, None
         for batch in batches:
             try:
                 result = work(batch)
@@ -206,25 +242,32 @@ class Stream:
         if batch is not None:
             batch.check_flags()
 
-    def _aligned(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return rows of a file with the columns, and the types, of the whole table."""
-        rows = frame.select(self.schema.names())
-        return rows if rows.schema == self.schema else rows.cast(self.schema)
-
 
 def _open(name: str, text: TextFormat) -> _File:
     separator = check_table(name, text)
     with reading(name):
         if separator:
             cells = TextBatches(Path(name), name, text, separator)
-            file = _File(pl.Schema(dict.fromkeys(cells.names, pl.String())), lambda: cells)
+            schema = pl.Schema(dict.fromkeys(cells.names, pl.String()))
+            file = _File(schema, lambda columns: (rows[list(columns)] for rows in cells))
             if next(iter(cells), None) is None:
                 raise no_rows(name)
             return file
         rows = pl.scan_parquet(name, glob=False)
-        if not rows.select(pl.len()).collect().item():
+        n_rows = rows.select(pl.len()).collect().item()
+        if not n_rows:
             raise no_rows(name)
-        return _File(rows.collect_schema(), lambda: collected(rows))
+        return _File(
+            rows.collect_schema(),
+            # By place: as an expression, a name such as "*" would be a pattern.
+            lambda columns: collected(rows.select(pl.nth(_places(rows, columns)))),
+            n_rows,
+        )
+
+
+def _places(rows: pl.LazyFrame, columns: Sequence[str]) -> list[int]:
+    names = rows.collect_schema().names()
+    return [names.index(column) for column in columns]
 
 
 def open_stream(arguments: argparse.Namespace) -> Stream:

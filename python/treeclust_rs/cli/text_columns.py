@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import partial
 
 import polars as pl
 
 from .._base import ReadAs
 from .._data.levels import form_of_many
-from .._data.number_text import plain, read_numbers
 from .._engine import MISSING_LEVEL
 from .._util import listed
-from .cells import DECIMAL_COMMA, odd_numbers, odd_times
 from .messages import DataError
 from .reading import Source, is_text_column, leave_out, option_text
+from .text_facts import LevelFacts, OddCells, TextFacts
 
-# Cells of a column that are looked at before all are.
-_N_SAMPLED = 1_000
 # The share of odd cells up to which a column of text is one of numbers, or of times, with slips.
 _FEW = 0.1
-# Dates with or without a time, in any order of day, month and year.
-_DATE = r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d{1,2}[./]\d{1,2})([ T,].*)?$"
-_COMMA = f"^{DECIMAL_COMMA.pattern}$"
 
 
 @dataclass
@@ -54,78 +48,84 @@ class TextRemarks:
     """Of `slips` and `numbers`, those of few levels."""
 
 
+def facts_of_text(
+    source: Source, frame: pl.DataFrame, read_as: ReadAs
+) -> list[TextFacts | LevelFacts]:
+    """Return what there is to know of the columns of text in a whole table that was read."""
+    all_facts: list[TextFacts | LevelFacts] = []
+    for name in (column.name for column in frame if is_text_column(column)):
+        cells, comma = source.frame[name], source.has_decimal_comma
+        if name in read_as.levels:
+            levels = LevelFacts(name, decimal_comma=comma)
+            levels.add(cells)
+            all_facts.append(levels)
+        else:
+            text = TextFacts(name, in_text_file=source.text is not None, decimal_comma=comma)
+            text.add(source, cells.cast(pl.String))
+            all_facts.append(text)
+    return all_facts
+
+
 def check_text(
-    source: Source, frame: pl.DataFrame, read_as: ReadAs, arguments: argparse.Namespace
+    source: Source,
+    facts: Iterable[TextFacts | LevelFacts],
+    read_as: ReadAs,
+    arguments: argparse.Namespace,
 ) -> TextRemarks:
     """Return what is to say of columns of text.
 
     Raises DataError for text that cannot be levels, or is hardly meant to be.
     """
     found = TextRemarks()
-    for column in frame:
-        if is_text_column(column):
-            _look_at(source, column, column.name in read_as.levels, found)
+    for column in facts:
+        if isinstance(column, TextFacts):
+            _look_at(column, found)
+        elif column.levels.is_wide:
+            found.wide[column.name] = f"{column.name!r} ({column.levels.words()})"
     if problems := _problems(found):
         raise DataError(f"{source.name}: {problems}. {_ways_out(found, read_as, arguments)}")
     return found
 
 
-def _look_at(source: Source, column: pl.Series, chosen: bool, found: TextRemarks) -> None:
-    """Add what is to say of a column; `chosen`: whether ``--levels`` names it."""
-    name, cells = column.name, source.frame[column.name].cast(pl.String)
-    n_levels = column.drop_nulls().n_unique()
-    is_wide, comma = n_levels > MISSING_LEVEL, source.has_decimal_comma
-    example = source.cell(cells, column.is_not_null()) if n_levels else ""
-    if chosen:
-        if is_wide:
-            found.wide[name] = f"{name!r} ({n_levels:,} levels)"
-        return
-    read = read_numbers(plain(cells, comma))
-    is_number = bool(n_levels) and not read.is_odd.any()
-    odd = None if source.text is None else _slips(cells, comma)
+def _look_at(column: TextFacts, found: TextRemarks) -> None:
+    """Add what is to say of a column."""
+    name, is_wide = column.name, column.levels.is_wide
+    is_number = bool(len(column.levels)) and column.numbers.are_numbers
+    odd = _slips(column) if column.in_text_file else None
     if not is_wide:
         found.may_be_levels.append(name)
     if is_number and (is_wide or odd is not None):
-        found.numbers[name] = example if odd is None else source.cell(cells, odd)
-        found.has_commas |= not comma and bool(cells.str.contains(_COMMA).any())
-    elif odd is not None and not comma and cells.filter(odd).str.contains(_COMMA).all():
-        found.commas[name] = source.cell(cells, odd)
+        found.numbers[name] = column.example if odd is None else odd.first
+        found.has_commas |= column.has_commas
+    elif odd is not None and not column.decimal_comma and odd.are_commas:
+        found.commas[name] = odd.first
     elif odd is not None:
-        found.slips[name] = source.cell(cells, odd)
-    elif n_levels > 1 and cells.str.strip_chars().drop_nulls().str.contains(_DATE).all():
+        found.slips[name] = odd.first
+    elif len(column.levels) > 1 and column.are_dates:
         if is_wide:
-            found.dates[name] = example
+            found.dates[name] = column.example
         else:
             found.date_like.append(name)
-    elif is_wide and source.text is None and not odd_times(cells).any():
-        found.times[name] = example
+    elif is_wide and not column.in_text_file and not column.odd_times.n:
+        found.times[name] = column.example
     elif is_wide:
-        found.wide[name] = f"{name!r} ({n_levels:,} levels, such as {cells.drop_nulls()[0]!r:.40})"
-    elif is_number and n_levels > 1 and read.is_uniform:
+        such = f"such as {column.first_level!r:.40}"
+        found.wide[name] = f"{name!r} ({column.levels.words()}, {such})"
+    elif is_number and len(column.levels) > 1 and column.numbers.are_uniform:
         found.number_like.append(name)
-    elif form := form_of_many(tuple(column.drop_nulls().unique().cast(pl.String))):
+    elif form := form_of_many(tuple(column.levels.texts or ())):
         (found.comma_like if form == "comma" else found.number_like).append(name)
 
 
-def _slips(cells: pl.Series, decimal_comma: bool) -> pl.Series | None:
+def _slips(column: TextFacts) -> OddCells | None:
     """Return the cells that are no numbers, or no times, in a column where most others are.
 
-    A number with a decimal comma is returned among them, and counts as one of the others.
+    A number with a decimal comma is among them, and counts as one of the others.
     """
-    # A sample first: most columns of text hold neither.
-    sample = cells.drop_nulls()
-    sample = sample.gather_every(1 + len(sample) // _N_SAMPLED)
-    for odd_cells in (partial(odd_numbers, decimal_comma=decimal_comma), odd_times):
-        if _share_of_slips(odd_cells(sample), sample) < 0.5:
-            odd = odd_cells(cells)
-            if _share_of_slips(odd, cells) <= _FEW:
-                return odd
+    for odd in (column.odd_numbers, column.odd_times):
+        if odd.n_slips / max(column.n_cells, 1) <= _FEW:
+            return odd
     return None
-
-
-def _share_of_slips(odd: pl.Series, cells: pl.Series) -> float:
-    slips = odd & ~cells.str.contains(_COMMA).fill_null(False)
-    return int(slips.sum()) / max(cells.count(), 1)
 
 
 def _problems(found: TextRemarks) -> str:

@@ -349,7 +349,7 @@ class Fit(Generic[Model]):
     UserWarning
         If moving the centers of a sample has lowered their cost by more than 1 %: the sample says
         little of the clusters then. If many rows are nearer to another cluster than to that of
-        their label.
+        their label. If a column looks like an identifier, or has nearly all of the variance.
 
     See Also
     --------
@@ -363,7 +363,8 @@ class Fit(Generic[Model]):
     n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
     number of rows; fewer bins are taken where that would be more than 20 MB.
 
-    There is no warning of columns that look like identifiers or have nearly all of the variance.
+    Where k-means finds the clusters, a warning of columns that look like identifiers or have nearly
+    all of the variance goes by the rows that it sees. With labels or centers there is none.
     """
 
     # Most bins of a column and most rows that are opened to values, for tests; None: the core's.

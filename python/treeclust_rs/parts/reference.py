@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import _engine
-from .._data import Encoding, Table, Units, WeightedRows, shares_of
+from .._data import Encoding, Table, Units, WeightedRows, shares_of, warn_of_columns
 from .._data.scale import deviation_of_levels
 from .._data.units import cost_of_levels
 from .._reference.centers import Centers
@@ -122,13 +122,11 @@ class ReferenceFinder:
 
         `rows`: cells and weight, as the core has them.
         """
-        model, weight = self.model, np.ascontiguousarray(rows[:, -1])
-        data = WeightedRows(
-            table_of_sample(rows[:, :-1], self.columns),
-            None if (weight == 1.0).all() else weight,
-            units,
-            self.threads,
-        )
+        model, weights = self.model, np.ascontiguousarray(rows[:, -1])
+        table = table_of_sample(rows[:, :-1], self.columns)
+        weight = None if (weights == 1.0).all() else weights
+        warn_of_columns(table, weight, units.scale, model.scale, stacklevel=6)
+        data = WeightedRows(table, weight, units, self.threads)
         has_base = cut_score_of(model) is not None
         reference = make_reference(
             data,

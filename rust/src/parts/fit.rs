@@ -413,12 +413,15 @@ impl PartsFit {
         let question = self.question().ok_or_else(|| {
             Error::Value("The fit is over: it has no question to be told an answer to.".into())
         })?;
+        // Other rows first: without those that were asked for, it is no answer.
+        if answer.id == question.id {
+            self.check_parts(&answer)?;
+        }
         if !answer.is_to(&question) {
             return Err(Error::Value(
                 "This is not the answer to the question that the fit asked last.".into(),
             ));
         }
-        self.check_parts(&answer)?;
         let phase = std::mem::replace(&mut self.phase, Phase::Failed);
         let mut body = answer.body;
         if let (Phase::Sample, Body::Sample { classes, .. }) = (&phase, &mut body) {

@@ -1,0 +1,60 @@
+"""What fits in parts say of columns, and of rows that are others at the next reading."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import polars as pl
+import pytest
+
+import treeclust_rs as tc
+
+
+def rows(n: int = 90) -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=n) + np.arange(n) % 3 * 9
+    return pl.DataFrame({"customer_id": rng.permutation(n), "x": x, "y": rng.normal(size=n) / 100})
+
+
+@pytest.mark.parametrize(
+    ("columns", "scale", "words"),
+    [
+        (["customer_id", "x"], "standard", "'customer_id' looks like an identifier"),
+        (["x", "y"], None, "'x' has .* of the variance"),
+        (["x", "y"], {"x": 1.0}, None),
+        (["x", "y"], "standard", None),
+        (["customer_id", "x", "y"], {"customer_id": 1e-3}, "'customer_id' looks like"),
+    ],
+)
+def test_warnings_of_columns_are_those_of_memory(columns, scale, words) -> None:
+    frame, found = rows().select(columns), []
+    for fit in (
+        lambda model: model.fit(frame),
+        lambda model: tc.parts.fit_batches(model, [frame[:40], frame[40:]]),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit(tc.ExKMC(3, scale=scale, random_state=0))
+        found.append([str(warning.message) for warning in caught])
+    assert found[0] == found[1]
+    if words is None:
+        assert not found[0]
+    else:
+        with pytest.warns(UserWarning, match=words):
+            tc.parts.fit_batches(tc.ExKMC(3, scale=scale, random_state=0), frame)
+
+
+@pytest.mark.parametrize("reading", [2, 3, 4, 5, 6])
+def test_other_rows_are_told_at_every_reading(reading: int) -> None:
+    frame, asked = rows().select("x", "y"), 0
+
+    def batches() -> list[pl.DataFrame]:
+        nonlocal asked
+        asked += 1
+        return [frame[:40], frame[40 : 70 if asked == reading else 90]]
+
+    model = tc.ExKMC(3, scale="standard", base_tree=None, random_state=0)
+    with pytest.raises(ValueError, match=r"batches has .* rows now and had"):
+        tc.parts.fit_batches(model, batches)
+    assert not hasattr(model, "tree_")
