@@ -354,3 +354,23 @@ def test_data_without_differences(recwarn):
     assert model.n_leaves_ == 1
     assert any("fewer than n_clusters=3" in str(w.message) for w in recwarn.list)
     assert tc.KernelExpand(1).fit(np.ones((1, 1))).labels_.tolist() == [0]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_gaps_are_filled_with_the_columns_means_for_costs(kernel):
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(200, 4)) + 5.0 * rng.integers(2, size=(200, 1))
+    X[rng.random(X.shape) < 0.1] = np.nan
+    labels = (np.nan_to_num(X[:, 0]) > 2).astype(int)
+    parameters = {"kernel": kernel, "max_leaves": 5, "base_tree": None}
+    if kernel == "rbf":
+        parameters["gamma"] = "scale"
+    filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
+    model = tc.KernelExpand(reference=labels, **parameters).fit(X)
+    X[:] = 7.0  # costs that are computed later are those of the rows of the fit
+    expected = tc.KernelExpand(reference=labels, **parameters).fit(filled)
+    if kernel == "rbf":
+        assert model.gamma_ == pytest.approx(expected.gamma_, rel=1e-12)
+        cost = expected.reference_kernel_cost_
+        assert model.reference_kernel_cost_ == pytest.approx(cost, rel=1e-9)
+    assert model.kernel_cost_ > 0.0

@@ -137,6 +137,11 @@ class Kernel:
             return self.name
         return getattr(self.function, "__name__", type(self.function).__name__)
 
+    @property
+    def takes_negative(self) -> bool:
+        """Whether it is defined on rows with negative cells."""
+        return self.name not in _NOT_NEGATIVE
+
     def check(
         self, X: npt.ArrayLike | csr_array, feature_names: Sequence[str] | None = None
     ) -> None:
@@ -155,7 +160,7 @@ class Kernel:
             If a cell is negative and the kernel is one of additive_chi2, chi2,
             histogram_intersection and hellinger. Names the column, the row and the value.
         """
-        if self.name not in _NOT_NEGATIVE:
+        if self.takes_negative:
             return
         rows = as_matrix(X)
         negative = _negative_columns(rows)

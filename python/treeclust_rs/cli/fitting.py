@@ -4,10 +4,8 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import format_count
 from .._util.arrays import NOISE
 from ..parts import fit_batches
+from ..parts.kept import written
 from .features import (
     chosen_by_option,
     chosen_columns,
@@ -149,8 +148,7 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
 
     ignore_what_was_said(arguments)
     try:
-        with _written(rows if reference is None else labelled, arguments.cache) as batches:
-            fit_batches(model, batches, reference=reference)
+        _fit_rows(model, rows if reference is None else labelled, reference, arguments.cache)
     except ValueError as error:
         raise ValueError(str(error).replace("batches has", f"{stream.name} has", 1)) from error
     model._read_as = read_as
@@ -162,18 +160,15 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     return _Fitted(model, True, write_labels)
 
 
-@contextmanager
-def _written(
-    batches: Callable[[], Iterator[pl.DataFrame]], folder: str | None
-) -> Iterator[Callable[[], Iterator[pl.DataFrame]] | pl.LazyFrame]:
-    """Yield rows as a file of a folder has them, which is removed at the end; None: as they are."""
-    if folder is None:
-        yield batches
+def _fit_rows(
+    model: Any, rows: Callable[[], Iterator[pl.DataFrame]], reference: str | None, cache: str | None
+) -> None:
+    """Fit a model to rows, read anew for each question, or once and kept in a folder."""
+    if cache is None:
+        fit_batches(model, rows, reference=reference)
         return
-    with TemporaryDirectory(prefix="treeclust-", dir=folder) as inside:
-        path = Path(inside) / "rows.parquet"
-        write_batches(batches(), path)
-        yield pl.scan_parquet(path, glob=False, low_memory=True)
+    with written(lambda path: write_batches(rows(), path), cache) as query:
+        fit_batches(model, query, reference=reference)
 
 
 def ignore_what_was_said(arguments: argparse.Namespace) -> None:

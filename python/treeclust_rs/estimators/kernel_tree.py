@@ -199,7 +199,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             check_enough_rows(asked, self.n_clusters, rows.n_samples, fit_rows.estimator_name)
         gram = fit_rows.gram
         stocks: KernelData | DeferredKernelData
-        if rows.levels is not None and gram is None and self.approximation is None:
+        if not rows.is_plain and gram is None and self.approximation is None:
             # Labels alone are explained, see `_takes_missing`: growth computes no kernel value.
             stocks = DeferredKernelData.of(self, fit_rows)
         else:

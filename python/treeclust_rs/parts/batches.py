@@ -17,7 +17,7 @@ import polars as pl
 from .._data.frames import frame_source, string_names
 from .._util import listed
 from .engines import BesideColumns
-from .kept import KeptRows, written
+from .kept import KeptRows, write_query, written
 from .protocol import Fit, Gathering, Model
 
 
@@ -174,7 +174,7 @@ def _written(source: Source, cache: str | os.PathLike[str] | None) -> Iterator[S
         )
     if not Path(cache).is_dir():
         raise FileNotFoundError(f"cache: {os.fspath(cache)} is no folder. Make it first.")
-    with written(source.query, cache) as query:
+    with written(partial(write_query, source.query), cache) as query:
         yield _rows_of(query)
 
 

@@ -72,12 +72,19 @@ def size_of(batch: Any) -> int | None:
 
 
 @contextmanager
-def written(query: pl.LazyFrame, folder: str | os.PathLike[str]) -> Iterator[pl.LazyFrame]:
-    """Run a query once, into a file of a folder that is removed at the end; yield its rows.
+def written(
+    write: Callable[[Path], object], folder: str | os.PathLike[str]
+) -> Iterator[pl.LazyFrame]:
+    """Yield rows that are written once, to a Parquet file of a folder that is removed at the end.
 
     Raises OSError if the folder is not there or full.
     """
     with tempfile.TemporaryDirectory(prefix="treeclust-", dir=folder) as inside:
         path = Path(inside) / "rows.parquet"
-        query.sink_parquet(path, compression="uncompressed", row_group_size=_ROW_GROUP)
-        yield pl.scan_parquet(path, low_memory=True)
+        write(path)
+        yield pl.scan_parquet(path, glob=False, low_memory=True)
+
+
+def write_query(query: pl.LazyFrame, path: Path) -> None:
+    """Run a query, and write its rows."""
+    query.sink_parquet(path, compression="uncompressed", row_group_size=_ROW_GROUP)

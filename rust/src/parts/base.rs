@@ -20,7 +20,7 @@ use super::base_cut::{BaseColumn, BaseCut, Inside, Sides, sides_of};
 use super::bins::{check_counts, own_groups};
 use super::bytes::{Reader, Writer};
 use super::columns::{PartColumn, numbers_of};
-use super::opening::open_ranges;
+use super::opening::{Range, SMALLER_BINS, open_ranges};
 use super::question::Open;
 use super::routing::TestNode;
 use crate::criterion::centers::{CenterColumns, ColumnEnds, Coordinate, Snap};
@@ -283,7 +283,7 @@ impl BaseGrowth {
             above.push(below);
             id += 1;
         }
-        wanted.opens = open_ranges(ranges, self.most_values, None);
+        wanted.opens = open_ranges(ranges, self.most_values);
         let is_done = wanted.fills.is_empty()
             && wanted.opens.is_empty()
             && wanted.gaps.is_empty()
@@ -300,7 +300,7 @@ impl BaseGrowth {
     }
 
     /// Which bins of a filled node must be opened before its cut is known, with their rows; splits the node if none.
-    fn decide(&mut self, id: usize) -> Result<Vec<(u64, Open)>> {
+    fn decide(&mut self, id: usize) -> Result<Vec<Range>> {
         let (BaseNode { centers, state: State::Filled(columns), .. }, Some(known)) =
             (&self.nodes[id], &self.known)
         else {
@@ -343,7 +343,7 @@ impl BaseGrowth {
                         || criterion.inside_key(feature, low, high) >= key - KEY_TIE);
                 if may_hide {
                     let open = Open { node: id, feature, low, high, ends: None };
-                    wanted.push((bins.count[bin], open));
+                    wanted.push(Range { n_rows: bins.count[bin], n_bins: SMALLER_BINS, open });
                 }
             }
         }

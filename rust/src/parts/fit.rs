@@ -13,7 +13,6 @@ use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::{LabelCenters, LabelMeans};
 use super::label_medians::LabelMedians;
-use super::opening::MOST_BINS_OF_MEDIANS;
 use super::quantiles::Ranks;
 use super::question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
@@ -705,9 +704,7 @@ impl PartsFit {
         if limits.max_leaves == 0 {
             limits.max_leaves = k;
         }
-        let PartsSettings { cuts, metric, .. } = self.settings;
-        let most_bins = (metric == Metric::Manhattan).then_some(MOST_BINS_OF_MEDIANS);
-        Growth::new(&self.columns, k, limits, cuts, self.settings.most_values(), most_bins)
+        Growth::new(&self.columns, k, limits, self.settings.cuts, self.settings.most_values())
     }
 }
 

@@ -16,7 +16,7 @@ use super::bins::{check_counts, rest_of};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::cuts::{ColumnBound, Cuts, PartCut};
-use super::opening::open_ranges;
+use super::opening::{Range, bins_by_promise, open_ranges};
 use super::question::Open;
 use super::routing::{TestNode, tree_of};
 use crate::criterion::label_cost::{CutKind, best_label};
@@ -91,8 +91,6 @@ pub(crate) struct Growth {
     k: usize,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
-    /// Most smaller bins of one round, about.
-    most_bins: Option<usize>,
     /// Of the first nodes, those of a base tree, if there is one.
     pub base: Option<BaseLeaves>,
 }
@@ -126,17 +124,16 @@ pub(crate) enum Step {
 }
 
 impl Growth {
-    /// A tree of one leaf, nothing known of it. `most_bins`: as for [`open_ranges`].
+    /// A tree of one leaf, nothing known of it.
     pub fn new(
         columns: &[PartColumn],
         k: usize,
         limits: Limits,
         kind: CutKind,
         most_values: u64,
-        most_bins: Option<usize>,
     ) -> Result<Self> {
         let cuts = Cuts::new(columns, k, limits.min_samples_leaf, kind)?;
-        Ok(Growth { nodes: vec![], limits, cuts, k, most_values, most_bins, base: None })
+        Ok(Growth { nodes: vec![], limits, cuts, k, most_values, base: None })
     }
 
     /// Begins with a base tree.
@@ -339,7 +336,7 @@ impl Growth {
     }
 
     /// Which bins of a judged node must be opened before its cut is known, with their rows; decides the cut if none.
-    fn open(&mut self, id: usize) -> Result<Vec<(u64, Open)>> {
+    fn open(&mut self, id: usize) -> Result<Vec<Range>> {
         let filled = self.nodes[id].bins(self.cuts.n_features(), self.k)?;
         let Some(filled) = filled else { return Ok(vec![]) };
         let PartNode { node, state: State::Judged { columns, opened }, .. } = &self.nodes[id]
@@ -348,7 +345,7 @@ impl Growth {
         };
         let floor = self.cuts.floor(node, columns);
         let bins = |feature: usize| opened.get(&feature).unwrap_or(&filled[feature]);
-        let mut wanted = vec![];
+        let (mut wanted, mut promises) = (vec![], vec![]);
         for (feature, column) in columns.iter().enumerate() {
             if column.upper == f64::NEG_INFINITY || column.upper < floor {
                 continue;
@@ -360,11 +357,15 @@ impl Growth {
                     let (low, high) = (bins.low[bin], bins.high[bin]);
                     let open = Open { node: id, feature, low, high, ends: None };
                     wanted.push((bins.count[bin], open));
+                    promises.push(bound - floor);
                 }
             }
         }
         if !wanted.is_empty() {
-            return Ok(wanted);
+            let n_bins = bins_by_promise(&promises);
+            let ranges = wanted.into_iter().zip(n_bins);
+            let range = |((n_rows, open), n_bins)| Range { n_rows, n_bins, open };
+            return Ok(ranges.map(range).collect());
         }
         let state = self.cuts.best(node, columns, bins)?.map_or(State::Closed, State::Cut);
         let node = &mut self.nodes[id];
@@ -436,7 +437,7 @@ impl Growth {
                 continue;
             }
             if !fills.is_empty() || !ranges.is_empty() {
-                let opens = open_ranges(ranges, self.most_values, self.most_bins);
+                let opens = open_ranges(ranges, self.most_values);
                 return Ok(Step::Ask(Wanted { fills, opens }));
             }
         }

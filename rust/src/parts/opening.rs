@@ -3,47 +3,46 @@
 use super::bins::{from_ordered_bits, ordered_bits};
 use super::question::Open;
 
-/// Smaller bins that a bin is opened into, about.
-const SMALLER_BINS: usize = 256;
+/// Smaller bins that a range is opened into, about.
+pub(super) const SMALLER_BINS: usize = 256;
 const LEAST_SMALLER_BINS: usize = 16;
-/// Most smaller bins of one round where costs are those about medians, about: hundreds of ranges may then hide a better
-/// cut, and of very many each has fewer smaller bins. With fewer other fits would take more rounds.
-pub(super) const MOST_BINS_OF_MEDIANS: usize = 32 * SMALLER_BINS;
 /// As many bins with the most rows that are always opened to values have the rows that are in one round: a round less
 /// for large nodes, as many bytes as a few columns of a node.
 const MORE_VALUES: u64 = 6;
 
-/// Opens ranges of cells with so many rows: those with few rows to values, the others to smaller bins, about `most_bins`
-/// of them if there is a limit.
-pub(super) fn open_ranges(
-    mut ranges: Vec<(u64, Open)>,
-    most_values: u64,
-    most_bins: Option<usize>,
-) -> Vec<Open> {
-    opened_by_rows(&mut ranges, most_values, most_bins);
-    ranges.into_iter().map(|(_, open)| open).collect()
+/// A range of cells to be opened.
+pub(super) struct Range {
+    pub n_rows: u64,
+    /// Smaller bins that it has if it is not opened to values, about.
+    pub n_bins: usize,
+    pub open: Open,
 }
 
-/// Chooses which ranges of so many rows are opened to values, and gives the others smaller bins.
-pub(super) fn opened_by_rows(
-    ranges: &mut [(u64, Open)],
-    most_values: u64,
-    most_bins: Option<usize>,
-) {
-    let n_bins = most_bins.map_or(SMALLER_BINS, |most| most / ranges.len().max(1));
-    let n_bins = n_bins.clamp(LEAST_SMALLER_BINS, SMALLER_BINS);
-    // A range with as many rows as it would have smaller bins takes no more bytes as values.
-    let few = most_values.min(n_bins as u64);
+/// Numbers of smaller bins of a node's ranges, by how much better than the best cut known theirs may be.
+///
+/// Hundreds of ranges hide a better cut where the cuts between bins are worth little. Most of these may be better by a
+/// small part of what the best of them may, and some bins are enough to tell that they are not.
+pub(super) fn bins_by_promise(promises: &[f64]) -> Vec<usize> {
+    let most = promises.iter().copied().fold(0.0, f64::max);
+    let n_bins = |promise: &f64| (SMALLER_BINS as f64 * promise / most) as usize;
+    promises.iter().map(|p| n_bins(p).clamp(LEAST_SMALLER_BINS, SMALLER_BINS)).collect()
+}
+
+/// Opens ranges of cells: those with few rows to values, the others to smaller bins.
+pub(super) fn open_ranges(mut ranges: Vec<Range>, most_values: u64) -> Vec<Open> {
     let mut by_rows: Vec<usize> = (0..ranges.len()).collect();
-    by_rows.sort_by_key(|&i| ranges[i].0);
+    by_rows.sort_by_key(|&i| ranges[i].n_rows);
     let mut left_over = MORE_VALUES * most_values;
     for i in by_rows {
-        let (n, open) = &mut ranges[i];
-        if *n > few && *n > left_over {
-            open.ends = Some(smaller_ends(open.low, open.high, n_bins));
+        let Range { n_rows, n_bins, open } = &mut ranges[i];
+        // A range with as many rows as it would have smaller bins takes no more bytes as values.
+        let few = most_values.min(*n_bins as u64);
+        if *n_rows > few && *n_rows > left_over {
+            open.ends = Some(smaller_ends(open.low, open.high, *n_bins));
         }
-        left_over = left_over.saturating_sub(*n);
+        left_over = left_over.saturating_sub(*n_rows);
     }
+    ranges.into_iter().map(|range| range.open).collect()
 }
 
 /// Ends of about so many smaller bins between two cells: half of them at even distances, half at even numbers of doubles,
@@ -72,22 +71,33 @@ fn smaller_ends(low: f64, high: f64, n_bins: usize) -> Vec<f64> {
 mod tests {
     use super::*;
 
+    fn range(n_rows: u64, i: usize, n_bins: usize) -> Range {
+        let (low, high) = (i as f64, i as f64 + 0.5);
+        Range { n_rows, n_bins, open: Open { node: 0, feature: 0, low, high, ends: None } }
+    }
+
     #[test]
-    fn many_ranges_have_fewer_smaller_bins_each() {
-        let range = |i: usize| {
-            let (low, high) = (i as f64, i as f64 + 0.5);
-            (5_000, Open { node: 0, feature: 0, low, high, ends: None })
-        };
-        for (n, most) in [(1, SMALLER_BINS), (30, SMALLER_BINS), (200, 40), (5_000, 16)] {
-            let opens = open_ranges((0..n).map(range).collect(), 1, Some(MOST_BINS_OF_MEDIANS));
-            assert_eq!(opens.len(), n);
+    fn ranges_have_smaller_bins_by_what_they_may_hide() {
+        assert_eq!(bins_by_promise(&[1e-9; 5]), [256; 5]);
+        assert_eq!(bins_by_promise(&[0.0, 0.0]), [16; 2]); // ties
+        let mut many = vec![0.01; 1_000];
+        many[7] = 1.0;
+        many[8] = 0.5;
+        let n_bins = bins_by_promise(&many);
+        assert_eq!((n_bins[6], n_bins[7], n_bins[8]), (16, 256, 128));
+    }
+
+    #[test]
+    fn ranges_with_few_rows_are_opened_to_values() {
+        for (n_bins, least, most) in [(256, 200, 256), (16, 8, 16)] {
+            let opens = open_ranges((0..9).map(|i| range(5_000, i, n_bins)).collect(), 1);
+            assert_eq!(opens.len(), 9);
             for open in &opens {
                 let ends = open.ends.as_ref().map_or(0, Vec::len);
-                assert!(ends > 8 && ends <= most, "{n}: {ends}");
+                assert!((least..=most).contains(&ends), "{ends}");
             }
         }
-        // Those with few rows are opened to values.
-        let few = open_ranges(vec![(16, range(0).1), (5_000, range(1).1)], 2_048, None);
-        assert!(few[0].ends.is_none());
+        let few = open_ranges(vec![range(5_000, 0, 256), range(16, 1, 256)], 512);
+        assert!(few[0].ends.is_some() && few[1].ends.is_none());
     }
 }

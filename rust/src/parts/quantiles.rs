@@ -11,7 +11,7 @@ use super::bins::{GatheredBins, with_runs};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::gathering::opened_at;
-use super::opening::opened_by_rows;
+use super::opening::{Range, SMALLER_BINS, open_ranges};
 use super::question::{Open, RanksAsk};
 use crate::error::Result;
 use crate::exact::ExactSums;
@@ -133,11 +133,11 @@ impl Ranks {
             hiding.dedup();
             opens.extend(hiding.into_iter().map(|bin| {
                 let (low, high) = (bins.low[bin], bins.high[bin]);
-                (bins.count[bin], Open { node, feature, low, high, ends: None })
+                let open = Open { node, feature, low, high, ends: None };
+                Range { n_rows: bins.count[bin], n_bins: SMALLER_BINS, open }
             }));
         }
-        opened_by_rows(&mut opens, self.most_values, None);
-        opens.into_iter().map(|(_, open)| open).collect()
+        open_ranges(opens, self.most_values)
     }
 
     /// Takes the answer about [`Ranks::opens`].
