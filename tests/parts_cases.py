@@ -90,7 +90,7 @@ def same(found, expected):
     if first:
         small, of_memory = found.truncate(first), expected.truncate(first)
         assert small.rules().frame.equals(of_memory.rules().frame)
-        if expected.criterion == "kmedians":
+        if expected.criterion == "kmedians" and first < expected.n_leaves_:
             assert not hasattr(small, "inertia_")
             assert not hasattr(of_memory, "inertia_")
             return

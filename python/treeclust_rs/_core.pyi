@@ -464,7 +464,10 @@ class PartsFit:
     ) -> tuple[_Floats, _Floats, list[_Floats | None], _Floats, bool] | None: ...
     def label_centers(
         self,
-    ) -> tuple[_Floats, _Floats, _Floats, _Floats, list[_Floats | None]] | None: ...
+    ) -> (
+        tuple[_Floats, _Floats, _Floats, _Floats, list[_Floats | None], list[list[int] | None]]
+        | None
+    ): ...
     def set_reference(
         self,
         scale: _Floats,
@@ -472,6 +475,7 @@ class PartsFit:
         levels: Sequence[_Floats | None],
         own: _Floats,
         low: _Floats,
+        shares: _Floats | None,
         inertia: float | None,
     ) -> None: ...
     def moved_centers(self) -> tuple[_Floats, _Floats, _Floats] | None: ...

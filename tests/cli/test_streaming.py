@@ -508,14 +508,6 @@ def test_fits_of_mixed_tables_are_those_of_the_whole_table(suffix: str, folder: 
     [
         ([], "--stream goes with --method exkmc or imm: add one of these."),
         (["--method", "kauri"], "--stream goes with --method exkmc or imm: add one of these."),
-        (
-            [*FIT, "--criterion", "kmedians", "--reference", "c"],
-            "--stream takes --reference with --criterion kmeans alone: leave one of them out.",
-        ),
-        (
-            ["--method", "imm", "--criterion", "kmedians"],
-            "--criterion kmedians goes with --method exkmc --base-tree none: add these",
-        ),
     ],
 )
 def test_what_a_fit_in_batches_does_not_take(

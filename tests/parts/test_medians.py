@@ -235,16 +235,22 @@ def test_a_model_of_medians_is_an_ordinary_one(tmp_path):
     same(fit_batches(model, frame.lazy()), model_of(centers).fit(frame))
 
 
-def test_what_has_no_medians_is_refused_with_a_way_out():
-    with pytest.raises(ValueError, match=r"give the medians of the labelled rows as the model's"):
-        Fit(own_model(), n_features=2, labels=True)
-
-
-def test_the_command_line_streams_medians(tmp_path):
-    X, _ = rows(np.random.default_rng(56), 300)
-    pl.DataFrame(X, schema=list("abcd")).write_parquet(tmp_path / "rows.parquet")
-    command = ["fit", str(tmp_path / "rows.parquet"), "-k", "3", "--method", "exkmc", "--quiet"]
-    command += ["--base-tree", "none", "--criterion", "kmedians", "--scale", "robust"]
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-k", "3", "--method", "exkmc", "--base-tree", "none", "--scale", "robust"],
+        ["-k", "3", "--method", "imm"],
+        ["--reference", "kind", "--method", "exkmc"],
+    ],
+)
+def test_the_command_line_streams_medians(options, tmp_path):
+    rng = np.random.default_rng(56)
+    X, _ = rows(rng, 300)
+    frame = pl.DataFrame(X, schema=list("abcd"))
+    frame = frame.with_columns(kind=np.where(frame["a"] > frame["a"].median(), "x", "y"))
+    frame.write_parquet(tmp_path / "rows.parquet")
+    command = ["fit", str(tmp_path / "rows.parquet"), "--quiet", "--criterion", "kmedians"]
+    command += options
     for i, more in enumerate(([], ["--stream"])):
         assert main([*command, *more, "-o", str(tmp_path / f"{i}.json")]) == 0
     models = [json.loads((tmp_path / f"{i}.json").read_text()) for i in (0, 1)]

@@ -57,16 +57,6 @@ def _check_stream(arguments: argparse.Namespace) -> None:
     """Raise UserError for options that a fit batch by batch does not take."""
     if arguments.method not in ("exkmc", "imm"):
         raise UserError("--stream goes with --method exkmc or imm: add one of these.")
-    medians = value_of(arguments, "--criterion") == "kmedians"
-    if medians and value_of(arguments, "--base-tree") != "none":
-        raise UserError(
-            "--stream with --criterion kmedians goes with --method exkmc --base-tree none: add "
-            "these, or leave --criterion out."
-        )
-    if medians and arguments.reference is not None:
-        raise UserError(
-            "--stream takes --reference with --criterion kmeans alone: leave one of them out."
-        )
     if arguments.cache is not None and not Path(arguments.cache).is_dir():
         raise FileError(f"--cache: {arguments.cache} is no folder.")
 

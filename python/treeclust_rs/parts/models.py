@@ -14,8 +14,6 @@ from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
 from .columns import columns_alone
 
-IN_MEMORY = "Fit in memory, by the estimator's own fit"
-
 
 def cut_score_of(model: ExKMC | IMM) -> str | None:
     """Return what the cuts of a model's base are worth; None: there is no base."""
@@ -50,10 +48,6 @@ def centers_of(model: Any) -> FloatArray | None:
     if type(model) not in (ExKMC, IMM):
         raise TypeError(_refusal(name))
     model._validate_params()
-    is_imm = isinstance(model, IMM)
-    without_base = 'criterion="kmeans"' if is_imm else 'criterion="kmeans" or base_tree=None'
-    if model.criterion != "kmeans" and cut_score_of(model) is not None:
-        raise ValueError(f"A fit in parts takes {name} with {without_base}. {IN_MEMORY}.")
     reference = model.reference
     if reference is None:
         return None

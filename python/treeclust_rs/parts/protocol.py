@@ -77,13 +77,14 @@ def _check_read(check: Callable[[Any], None], found: Any, what: str) -> None:
         ) from error
 
 
-def _read_names(data: bytes) -> tuple[list[str] | None, str]:
-    """Return names of columns and estimator as `Fit` wrote them; raises ValueError."""
+def _read_names(data: bytes, n_features: int) -> tuple[list[str] | None, str]:
+    """Return names of the columns and estimator as `Fit` wrote them; raises ValueError."""
     try:
         known = json.loads(data)
         names, estimator = known["names"], known["estimator"]
         is_sound = isinstance(estimator, str) and (
-            names is None or all(isinstance(name, str) for name in names)
+            names is None
+            or (len(names) == n_features and all(isinstance(name, str) for name in names))
         )
     except (ValueError, TypeError, LookupError):
         is_sound = False
@@ -102,7 +103,7 @@ class Question:
 
     def __init__(self, core: _engine.PartsQuestion) -> None:
         self._core = core
-        self._names, self._estimator = _read_names(core.names)
+        self._names, self._estimator = _read_names(core.names, core.n_features)
         columns = core.columns
         _check_read(check_columns, columns, "a question")
         self._fitted = FittedColumns([kind for kind, _, _ in columns], levels_of(columns))
@@ -328,7 +329,6 @@ class Fit(Generic[Model]):
         than that they then move to the means of their clusters, up to three times. With
         ``criterion="kmedians"`` k-medians finds them, and they stay the medians of the rows drawn.
         Where columns hold text or booleans, centers have a coordinate for each level, as in `fit`.
-        ``"kmedians"`` takes no base tree.
     feature_names : iterable of str, default=None
         Names of the columns, in the order of the centers' columns; parts that are frames are read
         by them. None: by position.
@@ -358,10 +358,10 @@ class Fit(Generic[Model]):
     Notes
     -----
     Rounds: about twice the depth of the tree, and ten; up to four of these are for quartiles
-    (``scale="robust"``) and as many for medians. IMM's base takes two questions a level, of very
-    many rows three, and one more. An answer takes n_features x 256 x n_clusters sums of some 20
-    bytes for every node that is looked at in the round, whatever the number of rows; fewer bins
-    are taken where that would be more than 20 MB.
+    (``scale="robust"``) and as many for medians, of labels and of the tree. IMM's base takes two
+    questions a level, of very many rows three, and one more. An answer takes n_features x 256 x
+    n_clusters sums of some 20 bytes for every node that is looked at in the round, whatever the
+    number of rows; fewer bins are taken where that would be more than 20 MB.
 
     Where k-means finds the clusters, a warning of columns that look like identifiers or have nearly
     all of the variance goes by the rows that it sees. With labels or centers there is none.
@@ -382,11 +382,6 @@ class Fit(Generic[Model]):
         if labels and model.reference is not None:
             raise ValueError(
                 "The parts bring labels, and the model has a reference: give one of them."
-            )
-        if labels and model.criterion == "kmedians":
-            raise ValueError(
-                'A fit in parts takes labels with criterion="kmeans" alone. With "kmedians" give '
-                "the medians of the labelled rows as the model's reference."
             )
         given = None if feature_names is None else list(feature_names)
         d = _number_of_columns(centers, given, n_features)
@@ -551,7 +546,7 @@ class Fit(Generic[Model]):
         """
         core = _engine.PartsFit.from_bytes(data)
         _check_read(check_columns, core.columns, "a checkpoint of a fit")
-        names = _read_names(core.names)[0]
+        names = _read_names(core.names, core.n_features)[0]
         fit = cls(model, feature_names=names, n_features=core.n_features, labels=core.with_labels)
         if fit._core.id != core.id:
             raise ValueError(

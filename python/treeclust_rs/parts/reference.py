@@ -12,6 +12,7 @@ from .._data import Encoding, Table, Units, WeightedRows, shares_of, warn_of_col
 from .._data.scale import deviation_of_levels
 from .._data.units import cost_of_levels
 from .._reference.centers import Centers
+from .._reference.checks import check_distinct
 from .._reference.kmeans import make_reference
 from .._reference.read import ReferenceInput
 from .._util import FloatArray
@@ -19,6 +20,25 @@ from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
 from .columns import table_of_sample
 from .models import cut_score_of
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Centers of the clusters that a tree explains."""
+
+    centers: Centers
+    shares: FloatArray | None = None
+    """The centers with the shares that levels have among the rows of each, for a base tree."""
+    inertia: float | None = None
+    """What all rows cost about them, if it is known."""
+
+
+def _one_of(places: list[int] | None, width: int) -> FloatArray:
+    """Return rows of zeros, each with a 1 at its place; nothing where there are no places."""
+    points = np.zeros((len(places or []), width))
+    if width:
+        points[np.arange(len(points)), places] = 1.0
+    return points
 
 
 @dataclass(frozen=True)
@@ -37,7 +57,8 @@ class ReferenceFinder:
     def find(self) -> None:
         """Say what the units of levels and the centers of the clusters are, if this is wanted.
 
-        Raises ValueError as k-means of the estimator: if there are more clusters than rows.
+        Raises ValueError as k-means of the estimator: if there are more clusters than rows; and if
+        a base tree would have to tell equal centers apart.
         """
         wanted = self.core.wanted_rows()
         if wanted is None:
@@ -46,18 +67,20 @@ class ReferenceFinder:
         for f, of_levels in enumerate(weights):
             if of_levels is not None:
                 scale[f] = deviation_of_levels(of_levels) or 1.0
-        units, inertia = Units(shift, scale), None
+        units = Units(shift, scale)
         encoding = Encoding.of(self.columns, units.shift, units.scale)
-        of_labels = self._of_labels(encoding)
-        if of_labels is not None:
-            centers, inertia = of_labels
-        elif self.given is not None:
-            centers = Centers.from_own(self.given, encoding)
-        else:
-            centers, of_sample = self._of_sample(rows, units)
-            inertia = of_sample if are_all else None
+        found = self._of_labels(encoding)
+        if found is None and self.given is not None:
+            found = _Found(Centers.from_own(self.given, encoding))
+        elif found is None:
+            found = self._of_sample(rows, units, are_all)
+        centers, classes = found.centers, self.core.classes
+        if classes is not None and cut_score_of(self.model) is not None:
+            check_distinct(centers.high + centers.low, classes)
         in_units, costs = self._costs(centers.in_units, units)
-        self.core.set_reference(units.scale, in_units, costs, centers.high, centers.low, inertia)
+        self.core.set_reference(
+            units.scale, in_units, costs, centers.high, centers.low, found.shares, found.inertia
+        )
 
     def place(self) -> None:
         """Say what levels cost about centers that have moved, if there are any."""
@@ -69,12 +92,12 @@ class ReferenceFinder:
         encoding = Encoding.of(self.columns, units.shift, units.scale)
         self.core.set_costs(*self._costs(encoding.of_points(own), units))
 
-    def _of_labels(self, encoding: Encoding) -> tuple[Centers, float] | None:
-        """Return the means of the labels that rows bring, and their cost; None: there are none."""
+    def _of_labels(self, encoding: Encoding) -> _Found | None:
+        """Return the means or medians of the labels that rows bring; None: there are none."""
         found = self.core.label_centers()
         if found is None:
             return None
-        in_units, high, low, spread, weights = found
+        in_units, high, low, spread, weights, modes = found
         shares: dict[int, FloatArray] = {}
         for f, of_levels in enumerate(weights):
             if of_levels is None:
@@ -83,15 +106,19 @@ class ReferenceFinder:
             of_levels = of_levels.reshape(len(spread), width)
             shares[f] = shares_of(of_levels)
             spread = spread + cost_of_levels(of_levels, shares[f], encoding.unit_of_levels(f))
+        if self.model.criterion == "kmedians":
+            own = encoding.points(high, lambda f: _one_of(modes[f], shares[f].shape[1]))
+            centers = Centers.from_own(own, encoding)
+            return _Found(centers, encoding.points(high, lambda f: shares[f]))
         centers = Centers(
             encoding.points(in_units, lambda f: shares[f] / encoding.unit_of_levels(f)),
             encoding.points(high, lambda f: shares[f]),
             encoding.points(low, lambda f: np.zeros_like(shares[f])),
         )
-        return centers, float(spread.sum())
+        return _Found(centers, inertia=float(spread.sum()))
 
-    def _of_sample(self, rows: FloatArray, units: Units) -> tuple[Centers, float]:
-        """Return the centers of the clusters of some rows, and their cost.
+    def _of_sample(self, rows: FloatArray, units: Units, are_all: bool) -> _Found:
+        """Return the centers of the clusters of some rows, and their cost if these are all.
 
         `rows`: cells and weight, as the core has them.
         """
@@ -100,6 +127,7 @@ class ReferenceFinder:
         weight = None if (weights == 1.0).all() else weights
         warn_of_columns(table, weight, units.scale, model.scale, stacklevel=6)
         data = WeightedRows(table, weight, units, self.threads)
+        has_base = cut_score_of(model) is not None
         reference = make_reference(
             data,
             ReferenceInput(),
@@ -107,10 +135,13 @@ class ReferenceFinder:
             n_clusters=model.n_clusters,
             random_state=model.random_state,
             estimator_name=type(model).__name__,
-            needs_distinct=cut_score_of(model) is not None,
+            needs_distinct=has_base,
             tell=self.tell,
         )
-        return reference.centers, reference.inertia
+        shares = None
+        if has_base and self.columns.levels is not None:
+            shares = data.with_shares(reference.centers.high, reference.labels)
+        return _Found(reference.centers, shares, reference.inertia if are_all else None)
 
     def _costs(
         self, in_units: FloatArray, units: Units

@@ -247,6 +247,8 @@ pub(crate) struct LeafSums {
     pub minimum: ExactSums,
     /// Weight of the rows that are nearer to another center than to that of their label.
     pub misfit: ExactSums,
+    /// What the rows cost about the centers of their labels, more than at least.
+    pub regret: ExactSums,
     /// By column, for each group the sum of the differences to its point and that of their squares, with
     /// [`Metric::Manhattan`](crate::costs::Metric) the sum of their sizes and 0; 0 for levels.
     pub moments: Vec<ExactSums>,
@@ -394,6 +396,7 @@ impl Answer {
                 add_sums(&mut own.weight, &other.weight)?;
                 add_sums(&mut own.minimum, &other.minimum)?;
                 add_sums(&mut own.misfit, &other.misfit)?;
+                add_sums(&mut own.regret, &other.regret)?;
                 for (own, other) in own.moments.iter_mut().zip(&other.moments) {
                     add_sums(own, other)?;
                 }
@@ -474,6 +477,7 @@ impl Answer {
                 writer.sums(&leaves.weight, 0..leaves.weight.len());
                 writer.sums(&leaves.minimum, 0..1);
                 writer.sums(&leaves.misfit, 0..1);
+                writer.sums(&leaves.regret, 0..1);
                 writer.len(leaves.moments.len());
                 for sums in &leaves.moments {
                     writer.len(sums.len());
@@ -544,6 +548,7 @@ impl Answer {
                     (counts.pop().unwrap_or_default(), counts.pop().unwrap_or_default());
                 let weight = reader.new_sums(count.len() * labels.len())?;
                 let (minimum, misfit) = (reader.new_sums(1)?, reader.new_sums(1)?);
+                let regret = reader.new_sums(1)?;
                 let mut moments = vec![];
                 for _ in 0..reader.len(8)? {
                     let n = reader.index()?;
@@ -557,6 +562,7 @@ impl Answer {
                     weight,
                     minimum,
                     misfit,
+                    regret,
                     moments,
                     observed,
                     levels,

@@ -68,6 +68,10 @@ impl PartsFit {
                 write_columns(&mut writer, known.columns());
                 known.write(&mut writer);
             }
+            Phase::LabelMedians(known) => {
+                writer.u8(13);
+                known.write(&mut writer);
+            }
             Phase::Lloyd { base, pass } => {
                 writer.u8(7);
                 write_base(&mut writer, base);
@@ -160,6 +164,12 @@ impl PartsFit {
                 };
                 let columns = read_columns(&mut reader, d)?;
                 Phase::Means(LabelMeans::read(&mut reader, columns, d, k)?)
+            }
+            13 => {
+                let Some(k) = fit.classes.as_ref().map(Classes::len) else {
+                    return Err(reader.broken());
+                };
+                Phase::LabelMedians(Box::new(fit.read_medians(&mut reader, k)?))
             }
             12 => {
                 let base = read_base(&mut reader, &fit.columns)?;
@@ -301,7 +311,7 @@ fn are_points(numbers: &[f64], n_features: usize) -> bool {
     n_features > 0 && !numbers.is_empty() && numbers.len().is_multiple_of(n_features)
 }
 
-fn write_columns(writer: &mut Writer, columns: &Columns) {
+pub(super) fn write_columns(writer: &mut Writer, columns: &Columns) {
     columns.ends.iter().for_each(|ends| writer.f64s(ends));
     writer.f64s(&columns.rows);
     writer.f64s(&columns.spreads);
@@ -316,7 +326,7 @@ fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
     Ok(ends)
 }
 
-fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
+pub(super) fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
     let (ends, rows, spreads) = (read_ends(reader, d)?, reader.f64s()?, reader.f64s()?);
     if !rows.len().is_multiple_of(d + 1) || ![0, d].contains(&spreads.len()) {
         return Err(reader.broken());
@@ -328,6 +338,7 @@ fn write_base(writer: &mut Writer, base: &Base) {
     write_geometry(writer, &base.geometry);
     writer.f64s(&base.own);
     writer.f64s(&base.low);
+    writer.f64s(&base.shares);
     writer.f64s(&base.spread);
     writer.numbers(&[base.inertia, base.cost_of_sample].map(|cost| cost.unwrap_or(f64::NAN)));
     base.ends.iter().for_each(|ends| writer.f64s(ends));
@@ -336,7 +347,7 @@ fn write_base(writer: &mut Writer, base: &Base) {
 fn read_base(reader: &mut Reader<'_>, columns: &[PartColumn]) -> Result<Base> {
     let d = columns.len();
     let (geometry, own) = (read_geometry(reader, d)?, reader.f64s()?);
-    let (low, spread) = (reader.f64s()?, reader.f64s()?);
+    let (low, shares, spread) = (reader.f64s()?, reader.f64s()?, reader.f64s()?);
     let mut cost = || Ok(Some(reader.f64()?).filter(|cost| !cost.is_nan()));
     let (inertia, cost_of_sample) = (cost()?, cost()?);
     let ends = read_ends(reader, d)?;
@@ -346,10 +357,11 @@ fn read_base(reader: &mut Reader<'_>, columns: &[PartColumn]) -> Result<Base> {
         true => columns.iter().all(|column| column.levels.is_none()),
         false => geometry.levels.iter().map(|costs| costs.as_ref().map(Vec::len)).eq(of_levels),
     };
-    if own.len() != k * width || low.len() != own.len() || !are_costs {
+    let are_shares = shares.is_empty() || shares.len() == own.len();
+    if own.len() != k * width || low.len() != own.len() || !are_shares || !are_costs {
         return Err(reader.broken());
     }
-    Ok(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
+    Ok(Base { geometry, own, low, shares, inertia, spread, cost_of_sample, ends })
 }
 
 pub(super) fn write_levels(writer: &mut Writer, levels: &[Option<Vec<f64>>]) {

@@ -12,6 +12,7 @@ use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
 use super::label_means::{LabelCenters, LabelMeans};
+use super::label_medians::LabelMedians;
 use super::quantiles::Ranks;
 use super::question::{
     Ask, ColumnBins, Geometry, GrowAsk, LeavesAsk, Question, RanksAsk, RowGroups,
@@ -151,8 +152,10 @@ pub(super) enum Phase {
         /// Of labels that rows bring.
         means: Option<Box<LabelCenters>>,
     },
-    /// The means of the rows of each label.
+    /// The means of the rows of each label; of medians the levels alone.
     Means(LabelMeans),
+    /// Their medians.
+    LabelMedians(Box<LabelMedians>),
     /// Centers of a sample move to the means of their clusters.
     Lloyd {
         base: Base,
@@ -200,6 +203,9 @@ pub(super) struct Base {
     /// each level of the others.
     pub own: Vec<f64>,
     pub low: Vec<f64>,
+    /// The same as `own`, with the shares that levels have among the rows of each label, where those are other than what
+    /// the centers have; else empty. IMM's base parts centers by them.
+    pub shares: Vec<f64>,
     /// What the reference costs if that is not what the rows cost at least, as one number or by label; and what it cost
     /// before its centers moved.
     pub inertia: Option<f64>,
@@ -289,6 +295,7 @@ impl PartsFit {
             }
             Phase::Found { .. } | Phase::Reference { .. } | Phase::Moved { .. } => return None,
             Phase::Means(known) => Ask::Means(known.ask()),
+            Phase::LabelMedians(known) => Ask::Ranks(known.ask()),
             Phase::Lloyd { base, .. } => Ask::Leaves(LeavesAsk {
                 geometry: base.geometry.clone(),
                 nodes: vec![TestNode::leaf()],
@@ -340,6 +347,11 @@ impl PartsFit {
     /// Whether a column holds levels.
     pub(super) fn has_levels(&self) -> bool {
         self.columns.iter().any(|column| column.levels.is_some())
+    }
+
+    /// Whether a column holds numbers.
+    pub(super) fn has_numbers(&self) -> bool {
+        self.columns.iter().any(|column| column.levels.is_none())
     }
 
     /// Whether the columns are complete numbers.
@@ -535,6 +547,9 @@ impl PartsFit {
                 self.start(columns, shift, scale)
             }
             (Phase::Means(known), Body::Means(sums)) => self.know_means(known, &sums),
+            (Phase::LabelMedians(known), Body::Ranks { weighted, opened }) => {
+                self.know_medians(known, weighted, opened)
+            }
             (Phase::Lloyd { base, pass }, Body::Leaves(sums)) => {
                 self.move_centers(base, pass, &sums)
             }
@@ -593,6 +608,11 @@ impl PartsFit {
         let units = Units { shift, scale };
         let own = match (&self.settings.reference, &self.classes) {
             (ReferenceRule::Centers { points, .. }, _) if !self.has_levels() => points.clone(),
+            (_, Some(classes))
+                if self.settings.metric == Metric::Manhattan && !self.has_levels() =>
+            {
+                return Ok(self.begin_medians(columns, units, classes.len(), None));
+            }
             (_, Some(classes)) => {
                 return Ok(Phase::Means(LabelMeans::new(columns, units, classes.len())));
             }
@@ -603,7 +623,8 @@ impl PartsFit {
         let geometry = Geometry { centers, units, metric, levels: vec![] };
         let ends = columns.ends;
         let (inertia, cost_of_sample, spread) = (None, None, vec![]);
-        self.grow(Base { geometry, own, low, inertia, spread, cost_of_sample, ends })
+        let shares = vec![];
+        self.grow(Base { geometry, own, low, shares, inertia, spread, cost_of_sample, ends })
     }
 
     /// Takes an answer about the base; growth goes on from its leaves, once all is known.
@@ -636,7 +657,8 @@ impl PartsFit {
     pub(super) fn base_growth(&self, base: &Base, score: CutScore) -> BaseGrowth {
         let settings = &self.settings;
         let bins = settings.bins.map(|bins| bins.0);
-        let centers = [&base.own[..], &base.low];
+        let own = if base.shares.is_empty() { &base.own } else { &base.shares };
+        let centers = [&own[..], &base.low];
         BaseGrowth::new(score, centers, &self.columns, settings.most_values(), bins)
     }
 
@@ -666,7 +688,7 @@ impl PartsFit {
         let groups = self.groups(&growth, &tree, &base.own);
         match self.settings.metric {
             Metric::SquaredEuclidean => Phase::Leaves { base, growth, tree, groups },
-            Metric::Manhattan if self.columns.iter().all(|column| column.levels.is_some()) => {
+            Metric::Manhattan if !self.has_numbers() => {
                 Phase::Leaves { base, growth, tree, groups }
             }
             Metric::Manhattan => {

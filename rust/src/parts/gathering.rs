@@ -62,6 +62,7 @@ struct GatheredLeaves {
     weight: ExactRows,
     minimum: ExactSums,
     misfit: ExactSums,
+    regret: ExactSums,
     moments: Vec<ExactRows>,
     observed: Vec<Option<ExactRows>>,
     levels: Vec<Option<ExactRows>>,
@@ -241,6 +242,7 @@ impl Gathering {
                     weight: rows(ask.nodes.len(), k),
                     minimum: ExactSums::new(1),
                     misfit: ExactSums::new(1),
+                    regret: ExactSums::new(1),
                     moments: (0..d).map(|_| rows(n_groups, 2)).collect(),
                     observed: of_columns(n_groups, gap_width),
                     levels: of_columns(n_groups, PartColumn::n_levels),
@@ -399,7 +401,13 @@ impl Gathering {
             }
             (Ask::Ranks(ask), Gathered::Ranks { weighted, opened }) => {
                 *weighted |= weights.is_some();
-                add_ranks(ask, table, weights, &leaves, opened);
+                let groups: Vec<usize> = match codes {
+                    Some(codes) if ask.nodes.is_empty() => {
+                        codes.iter().map(|&code| code as usize).collect()
+                    }
+                    _ => leaves.iter().map(|&leaf| ask.groups[leaf as usize]).collect(),
+                };
+                add_ranks(ask, table, weights, &groups, opened);
             }
             (Ask::Grow(ask), Gathered::Grow { binners, fills, opened }) => {
                 GrowPart { ask, table, weights, leaves: &leaves }.add(binners, fills, opened)?;
@@ -471,6 +479,7 @@ impl Gathering {
                 weight: leaves.weight.finish(),
                 minimum: leaves.minimum,
                 misfit: leaves.misfit,
+                regret: leaves.regret,
                 moments: leaves.moments.into_iter().map(ExactRows::finish).collect(),
                 observed: finish_columns(leaves.observed),
                 levels: finish_columns(leaves.levels),
@@ -648,11 +657,13 @@ fn add_leaves(
 ) -> Result<()> {
     let n = table.n_samples();
     let weight = |row: usize| weights.map_or(1.0, |w| w[row]);
-    let ExactLabelCosts { nearest, minimum, .. } = costs(&ask.geometry, table, weights)?;
+    let ExactLabelCosts { nearest, minimum, regrets } = costs(&ask.geometry, table, weights)?;
+    let k = ask.geometry.k();
     sums.minimum.merge(&minimum);
     for (row, (&leaf, &label)) in leaves.iter().zip(own.unwrap_or(&nearest)).enumerate() {
         if label != nearest[row] {
             sums.misfit.add(0, weight(row));
+            sums.regret.add(0, regrets[row * k + label as usize]);
         }
         sums.count[leaf as usize] += 1;
         sums.labels[label as usize] += 1;

@@ -11,6 +11,7 @@ use super::bytes::{Reader, Writer};
 use super::checkpoint::{read_levels, write_levels};
 use super::fit::{Base, Columns, PartsFit, Phase};
 use super::gathering::{add_level, add_observed, cells_of};
+use super::label_medians::{read_modes, write_modes};
 use super::question::Geometry;
 use super::result::Sums;
 use crate::costs::{Metric, Units, is_good_guess};
@@ -202,7 +203,7 @@ pub(super) struct LabelMeans {
     spread: Vec<f64>,
 }
 
-/// The means of labels where columns hold levels, of which the caller makes centers and costs.
+/// The means, or medians, of labels where columns hold levels, of which the caller makes centers and costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabelCenters {
     /// k x d: in units; not to be read for levels.
@@ -215,6 +216,8 @@ pub struct LabelCenters {
     pub spread: Vec<f64>,
     /// By column of levels their weights by label: k x number of levels; none for numbers.
     pub levels: Vec<Option<Vec<f64>>>,
+    /// By column of levels the most frequent one of each label, where the centers are medians; else empty.
+    pub modes: Vec<Option<Vec<usize>>>,
 }
 
 impl LabelCenters {
@@ -223,17 +226,19 @@ impl LabelCenters {
             .into_iter()
             .for_each(|numbers| writer.f64s(numbers));
         write_levels(writer, &self.levels);
+        write_modes(writer, &self.modes);
     }
 
     /// Of `k` labels.
     pub(super) fn read(reader: &mut Reader<'_>, d: usize, k: usize) -> Result<Self> {
         let (in_units, high, low) = (reader.f64s()?, reader.f64s()?, reader.f64s()?);
         let (spread, levels) = (reader.f64s()?, read_levels(reader, d)?);
+        let modes = read_modes(reader, &levels, k)?;
         let are_sound = [&in_units, &high, &low].iter().all(|numbers| numbers.len() == k * d);
         if !are_sound || spread.len() != k || levels.len() != d {
             return Err(reader.broken());
         }
-        Ok(LabelCenters { in_units, high, low, spread, levels })
+        Ok(LabelCenters { in_units, high, low, spread, levels, modes })
     }
 }
 
@@ -346,6 +351,10 @@ impl LabelMeans {
 impl PartsFit {
     /// Takes the sums that [`LabelMeans`] has asked for.
     pub(super) fn know_means(&self, mut known: LabelMeans, sums: &MeansSums) -> Result<Phase> {
+        if self.settings.metric == Metric::Manhattan {
+            let k = sums.weight.len();
+            return Ok(self.begin_medians(known.columns, known.units, k, Some(sums)));
+        }
         if known.in_units.is_empty() {
             self.begin_means(&mut known, sums);
         }
@@ -415,14 +424,16 @@ impl PartsFit {
         let in_units = known.means_in_units();
         let LabelMeans { columns, units, levels, high, low, spread, .. } = known;
         if self.has_levels() {
-            let means = Some(Box::new(LabelCenters { in_units, high, low, spread, levels }));
-            return Ok(Phase::Reference { columns, units, means });
+            let modes = vec![];
+            let means = LabelCenters { in_units, high, low, spread, levels, modes };
+            return Ok(Phase::Reference { columns, units, means: Some(Box::new(means)) });
         }
         let metric = Metric::SquaredEuclidean;
         self.grow(Base {
             geometry: Geometry { units, centers: in_units, metric, levels: vec![] },
             own: high,
             low,
+            shares: vec![],
             inertia: None,
             spread,
             cost_of_sample: None,

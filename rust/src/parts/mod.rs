@@ -38,6 +38,7 @@ mod fit;
 mod gathering;
 mod growth;
 mod label_means;
+mod label_medians;
 mod opening;
 mod quantiles;
 mod question;

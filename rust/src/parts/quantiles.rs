@@ -256,18 +256,18 @@ impl Ranks {
     }
 }
 
-/// Adds rows of a part to the bins that are asked for; `leaves`: the leaf of each.
+/// Adds rows of a part to the bins that are asked for; `groups`: the group of each.
 pub(super) fn add_ranks(
     ask: &RanksAsk,
     table: &Table<'_>,
     weights: Option<&[f64]>,
-    leaves: &[i64],
+    groups: &[usize],
     opened: &mut [GatheredBins],
 ) {
     let mut rows_of: BTreeMap<usize, Vec<u32>> =
         ask.opens.iter().map(|open| (open.node, vec![])).collect();
-    for (row, &leaf) in leaves.iter().enumerate() {
-        for group in [ask.groups[leaf as usize], ask.all] {
+    for (row, &group) in groups.iter().enumerate() {
+        for group in [group, ask.all] {
             if let Some(rows) = rows_of.get_mut(&group) {
                 memory::push(rows, row as u32, "the rows of a group");
             }

@@ -225,7 +225,7 @@ pub enum RowGroups {
 /// Weights of groups of rows in ranges of cells.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RanksAsk {
-    /// The tree.
+    /// The tree; empty: the groups are those of the rows' labels.
     pub nodes: Vec<TestNode>,
     /// By node the group of its rows, any at inner nodes.
     pub groups: Vec<usize>,
@@ -348,7 +348,10 @@ impl Question {
             }
             Ask::Ranks(ask) => {
                 writer.u8(6);
-                write_nodes(&mut writer, &ask.nodes);
+                writer.u8(ask.nodes.is_empty().into());
+                if !ask.nodes.is_empty() {
+                    write_nodes(&mut writer, &ask.nodes);
+                }
                 ask.groups.iter().for_each(|&group| writer.len(group));
                 writer.len(ask.all);
                 write_opens(&mut writer, &ask.opens);
@@ -443,7 +446,11 @@ impl Question {
             }
             5 => Ask::Means(MeansAsk::read(&mut reader, d, n_classes.unwrap_or(0))?),
             6 => {
-                let nodes = read_nodes(&mut reader, d)?;
+                let by_label = reader.flag()?;
+                if by_label && n_classes.is_none() {
+                    return Err(reader.broken());
+                }
+                let nodes = if by_label { vec![] } else { read_nodes(&mut reader, d)? };
                 let groups = nodes.iter().map(|_| reader.index());
                 let groups = groups.collect::<Result<Vec<_>>>()?;
                 let all = reader.index()?;

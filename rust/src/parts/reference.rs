@@ -47,6 +47,9 @@ pub struct FoundReference {
     pub own: Vec<f64>,
     /// As long.
     pub low: Vec<f64>,
+    /// As long, or empty: the centers with the shares that levels have among the rows of each label, where these are other
+    /// than what the centers have.
+    pub shares: Vec<f64>,
     /// What the clusters cost, where all rows were there or brought their labels.
     pub inertia: Option<f64>,
 }
@@ -154,13 +157,16 @@ impl PartsFit {
     /// # Errors
     /// [`Error::Shape`] if sizes disagree; [`Error::Value`] if no clusters are wanted.
     pub fn set_reference(&mut self, found: FoundReference) -> Result<()> {
-        let FoundReference { scale, in_units, levels, own, low, inertia } = found;
+        let FoundReference { scale, in_units, levels, own, low, shares, inertia } = found;
         let (d, k) = (self.settings.n_features, in_units.len() / self.settings.n_features);
         self.check_geometry(k, &in_units, &levels)?;
         Error::check_len("scale", scale.len(), d, "entries")?;
         let width: usize = self.columns.iter().map(PartColumn::width).sum();
         Error::check_len("centers", own.len(), k * width, "entries")?;
         Error::check_len("centers", low.len(), k * width, "entries")?;
+        if !shares.is_empty() {
+            Error::check_len("The shares of levels", shares.len(), k * width, "entries")?;
+        }
         let Phase::Reference { columns, units, .. } =
             std::mem::replace(&mut self.phase, Phase::Failed)
         else {
@@ -172,6 +178,7 @@ impl PartsFit {
             geometry: Geometry { units, centers: in_units, metric: self.settings.metric, levels },
             own,
             low,
+            shares,
             inertia,
             spread: vec![],
             cost_of_sample: None,
@@ -224,7 +231,8 @@ impl PartsFit {
         if !self.has_levels() {
             geometry.centers = in_units(&own, &geometry.units);
         }
-        let base = Base { geometry, own, low, inertia: None, spread: vec![], cost_of_sample, ends };
+        let (shares, spread, inertia) = (vec![], vec![], None);
+        let base = Base { geometry, own, low, shares, inertia, spread, cost_of_sample, ends };
         match pass {
             pass if self.has_levels() => Ok(Phase::Moved { base, pass }),
             Some(pass) => Ok(Phase::Lloyd { base, pass }),

@@ -42,7 +42,7 @@ pub struct PartsResult {
     pub label_rows: Vec<u64>,
     /// What the rows cost at least.
     pub minimum: f64,
-    /// What the reference costs.
+    /// What the reference costs, if that is not by label.
     pub reference_inertia: f64,
     /// The same by label, in place of it, where rows bring labels.
     pub reference_spread: Vec<f64>,
@@ -261,7 +261,7 @@ impl PartsFit {
 
 /// The level of the largest weight in a cluster, the first of several; of all rows where the cluster has no level.
 /// `weights`: k x `n`.
-fn most_frequent(weights: &ExactSums, label: usize, n: usize) -> usize {
+pub(super) fn most_frequent(weights: &ExactSums, label: usize, n: usize) -> usize {
     let mut of_levels: Vec<f64> = (0..n).map(|level| weights.rounded(label * n + level)).collect();
     if of_levels.iter().all(|&weight| weight == 0.0) {
         let all = |level: usize| (level..weights.len()).step_by(n).collect::<Vec<_>>();
@@ -324,7 +324,7 @@ fn described(
         mistakes,
         label_rows: sums.labels.clone(),
         minimum,
-        reference_inertia: base.inertia.unwrap_or(minimum),
+        reference_inertia: base.inertia.unwrap_or(minimum + sums.regret.rounded(0)),
         reference_spread: base.spread,
         misfit: sums.misfit.rounded(0) / sums.weight.all_rounded().iter().sum::<f64>(),
         cost_of_sample: base.cost_of_sample,

@@ -429,7 +429,8 @@ impl PyPartsFit {
 
     /// The means of labels that rows bring, where `set_reference` must say what centers they are: in units (k x d), in the
     /// columns' own units as unevaluated sums, by label the squared distances to them over columns of numbers, and by
-    /// column of levels their weights by label (k x number of levels). None: else.
+    /// column of levels their weights by label (k x number of levels); for medians, which have no spread, by column the most
+    /// frequent level of each label, else empty. None: else.
     #[expect(clippy::type_complexity, reason = "a tuple for Python")]
     fn label_centers(
         &self,
@@ -441,6 +442,7 @@ impl PyPartsFit {
             Py<PyArray2<f64>>,
             Floats,
             Vec<Option<Py<PyArray2<f64>>>>,
+            Vec<Option<Vec<usize>>>,
         )>,
     > {
         let Some(found) = self.0.label_centers() else { return Ok(None) };
@@ -453,16 +455,18 @@ impl PyPartsFit {
             None => Ok(None),
         };
         let levels = found.levels.iter().map(of_column).collect::<PyResult<_>>()?;
-        Ok(Some((in_units, high, low, array(py, found.spread.clone()), levels)))
+        let spread = array(py, found.spread.clone());
+        Ok(Some((in_units, high, low, spread, levels, found.modes.clone())))
     }
 
     /// Takes the units of the columns and the centers of the clusters: in units (k x d, any for levels), what levels cost
     /// (by column k x number of levels; empty without levels), and, as unevaluated sums
-    /// `own + low`, in the columns' own units. `inertia`: what they cost,
-    /// where all rows were there.
+    /// `own + low`, in the columns' own units. `shares`: `own` with the shares that levels have among the rows of each
+    /// label, where those are others. `inertia`: what they cost, where all rows were there.
     ///
     /// # Errors
     /// `ValueError` if sizes disagree, or no clusters are wanted.
+    #[expect(clippy::too_many_arguments, reason = "arguments of Python")]
     fn set_reference(
         &mut self,
         scale: PyReadonlyArray1<'_, f64>,
@@ -470,12 +474,18 @@ impl PyPartsFit {
         levels: OfLevels<'_>,
         own: PyReadonlyArray2<'_, f64>,
         low: PyReadonlyArray2<'_, f64>,
+        shares: Option<PyReadonlyArray2<'_, f64>>,
         inertia: Option<f64>,
     ) -> PyResult<()> {
         let (in_units, own) = (slice2(&in_units)?.to_vec(), slice2(&own)?.to_vec());
         let low = slice2(&low)?.to_vec();
         let (scale, levels) = (slice(&scale)?.to_vec(), of_levels(&levels)?);
-        Ok(self.0.set_reference(FoundReference { scale, in_units, levels, own, low, inertia })?)
+        let shares = match &shares {
+            Some(shares) => slice2(shares)?.to_vec(),
+            None => vec![],
+        };
+        let found = FoundReference { scale, in_units, levels, own, low, shares, inertia };
+        Ok(self.0.set_reference(found)?)
     }
 
     /// Centers that have moved, in the columns' own units, with origins and units of the columns, where `set_costs` must
