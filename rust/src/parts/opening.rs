@@ -5,7 +5,10 @@ use super::question::Open;
 
 /// Smaller bins that a range is opened into, about.
 pub(super) const SMALLER_BINS: usize = 256;
-const LEAST_SMALLER_BINS: usize = 16;
+/// A node's ranges all have so many up to this number of ranges: with fewer bins some would take a round more.
+const FEW_RANGES: usize = 128;
+/// Fewest smaller bins of one of many ranges.
+const LEAST_SMALLER_BINS: usize = 32;
 /// As many bins with the most rows that are always opened to values have the rows that are in one round: a round less
 /// for large nodes, as many bytes as a few columns of a node.
 const MORE_VALUES: u64 = 6;
@@ -23,6 +26,9 @@ pub(super) struct Range {
 /// Hundreds of ranges hide a better cut where the cuts between bins are worth little. Most of these may be better by a
 /// small part of what the best of them may, and some bins are enough to tell that they are not.
 pub(super) fn bins_by_promise(promises: &[f64]) -> Vec<usize> {
+    if promises.len() <= FEW_RANGES {
+        return vec![SMALLER_BINS; promises.len()];
+    }
     let most = promises.iter().copied().fold(0.0, f64::max);
     let n_bins = |promise: &f64| (SMALLER_BINS as f64 * promise / most) as usize;
     promises.iter().map(|p| n_bins(p).clamp(LEAST_SMALLER_BINS, SMALLER_BINS)).collect()
@@ -35,8 +41,9 @@ pub(super) fn open_ranges(mut ranges: Vec<Range>, most_values: u64) -> Vec<Open>
     let mut left_over = MORE_VALUES * most_values;
     for i in by_rows {
         let Range { n_rows, n_bins, open } = &mut ranges[i];
-        // A range with as many rows as it would have smaller bins takes no more bytes as values.
-        let few = most_values.min(*n_bins as u64);
+        // Of many ranges one with as many rows as it would have smaller bins takes no more bytes as values.
+        let few =
+            if *n_bins < SMALLER_BINS { most_values.min(*n_bins as u64) } else { most_values };
         if *n_rows > few && *n_rows > left_over {
             open.ends = Some(smaller_ends(open.low, open.high, *n_bins));
         }
@@ -78,18 +85,19 @@ mod tests {
 
     #[test]
     fn ranges_have_smaller_bins_by_what_they_may_hide() {
-        assert_eq!(bins_by_promise(&[1e-9; 5]), [256; 5]);
-        assert_eq!(bins_by_promise(&[0.0, 0.0]), [16; 2]); // ties
+        assert_eq!(bins_by_promise(&[1e-9, 1.0]), [256, 256]);
+        assert_eq!(bins_by_promise(&[4.0; 300]), [256; 300]);
+        assert_eq!(bins_by_promise(&[0.0; 300]), [32; 300]); // ties
         let mut many = vec![0.01; 1_000];
         many[7] = 1.0;
         many[8] = 0.5;
         let n_bins = bins_by_promise(&many);
-        assert_eq!((n_bins[6], n_bins[7], n_bins[8]), (16, 256, 128));
+        assert_eq!((n_bins[6], n_bins[7], n_bins[8]), (32, 256, 128));
     }
 
     #[test]
     fn ranges_with_few_rows_are_opened_to_values() {
-        for (n_bins, least, most) in [(256, 200, 256), (16, 8, 16)] {
+        for (n_bins, least, most) in [(256, 200, 256), (32, 16, 32)] {
             let opens = open_ranges((0..9).map(|i| range(5_000, i, n_bins)).collect(), 1);
             assert_eq!(opens.len(), 9);
             for open in &opens {
@@ -97,7 +105,7 @@ mod tests {
                 assert!((least..=most).contains(&ends), "{ends}");
             }
         }
-        let few = open_ranges(vec![range(5_000, 0, 256), range(16, 1, 256)], 512);
+        let few = open_ranges(vec![range(5_000, 0, 256), range(512, 1, 256)], 512);
         assert!(few[0].ends.is_some() && few[1].ends.is_none());
     }
 }
