@@ -233,8 +233,9 @@ def read_numbers(cells: pl.Series, unit: str | None = None) -> TextNumbers:
     read = found.add(different_texts(cells))
     unit = found.unit() if unit is None else unit
     numbers = {text: of[0] for text, of in read.items() if of is not None and of[1] in ("", unit)}
-    values = cells.str.strip_chars().replace_strict(
+    stripped = cells.str.strip_chars()
+    values = stripped.replace_strict(
         list(numbers), list(numbers.values()), default=None, return_dtype=pl.Float64
     )
     odd = [text for text in read if text not in numbers]
-    return TextNumbers(values, unit, cells.str.strip_chars().is_in(odd).fill_null(False))
+    return TextNumbers(values, unit, stripped.is_in(odd).fill_null(False))

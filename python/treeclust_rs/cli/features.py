@@ -116,7 +116,10 @@ def tell_features(
     found: TextRemarks,
     arguments: argparse.Namespace,
 ) -> None:
-    """Tell what the columns to fit hold; `name`: of the table, `head`: the columns without rows."""
+    """Write remarks on what the columns to fit hold.
+
+    `name`: of the table; `head`: the columns without rows.
+    """
     size = f"{format_count(gaps.n_rows, 'row')}, {format_count(head.width, 'column')}"
     write_remark(f"{name}: {size}{_what_they_hold(head, gaps)}.", arguments)
     if any(read_as.numbers.values()):

@@ -101,8 +101,7 @@ mod tests {
     fn best_of_all(groups: &[Vec<f64>], totals: &[f64]) -> f64 {
         let side = |bits: u32, is_left: u32| {
             let mut sums = vec![0.0; totals.len()];
-            for (v, group) in groups.iter().enumerate().filter(|(v, _)| bits >> v & 1 == is_left) {
-                let _ = v;
+            for (_, group) in groups.iter().enumerate().filter(|(v, _)| bits >> v & 1 == is_left) {
                 sums.iter_mut().zip(group).for_each(|(sum, x)| *sum += x);
             }
             Gini.cost(&sums)

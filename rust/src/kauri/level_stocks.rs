@@ -154,6 +154,7 @@ impl CutBuilder<'_> {
         }
         of_levels
     }
+
     /// Returns the S(L, L) of the few `rows` of a level, and notes it for the leaf's children. `pairs`: a buffer.
     fn stock_of_level(
         &self,
