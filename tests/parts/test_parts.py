@@ -67,18 +67,21 @@ def test_all_parameters_count(options):
         same(converse(fit, X, [0, 123, 124, 500], weight, rng), expected)
 
 
-def test_many_rows_take_few_rounds_and_bytes():
+@pytest.mark.parametrize(
+    ("least", "d", "k", "max_leaves"), [(4_000, 5, 6, 20), (40_000, 10, 8, 40)]
+)
+def test_many_rows_take_few_rounds_and_bytes(least, d, k, max_leaves):
     rng = np.random.default_rng(6)
     sizes = []
-    for n in (4_000, 40_000):
-        X, centers = rows(rng, n, d=5, k=6)
-        fit, n_bytes = Fit(model_of(centers, max_leaves=20)), 0
+    for n in (least, 10 * least):
+        X, centers = rows(rng, n, d=d, k=k)
+        fit, n_bytes = Fit(model_of(centers, max_leaves=max_leaves)), 0
         while (question := fit.question()) is not None:
             answer = question.answer(X, part_id=0)
             n_bytes += len(answer.to_bytes())
             fit.tell(answer)
         model = fit.result()
-        same(model, model_of(centers, max_leaves=20).fit(X))
+        same(model, model_of(centers, max_leaves=max_leaves).fit(X))
         assert fit.n_rounds <= 2 * model.tree_.max_depth + 10
         assert fit.n_rows == n
         sizes.append(n_bytes)

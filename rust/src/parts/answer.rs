@@ -153,14 +153,20 @@ impl Bins {
     pub fn write(&self, writer: &mut Writer) {
         let filled = || (0..self.count.len()).filter(|&bin| self.count[bin] > 0);
         writer.u8(u8::from(self.of_values) + 2 * u8::from(self.sums.is_some()));
-        writer.len(self.width);
-        writer.len(self.count.len());
-        writer.len(filled().count());
+        writer.short(self.width as u64);
+        writer.short(self.count.len() as u64);
+        writer.short(filled().count() as u64);
+        let mut next = 0;
         for bin in filled() {
-            writer.len(bin);
-            writer.u64(self.count[bin]);
-            writer.f64(self.low[bin]);
-            writer.f64(self.high[bin]);
+            let (low, high) = (self.low[bin], self.high[bin]);
+            let is_range = low.to_bits() != high.to_bits();
+            writer.short(2 * (bin - next) as u64 + u64::from(is_range));
+            next = bin + 1;
+            writer.short(self.count[bin]);
+            writer.f64(low);
+            if is_range {
+                writer.f64(high);
+            }
             if let Some(sums) = &self.sums {
                 writer.sums(sums, bin * self.width..(bin + 1) * self.width);
             }
@@ -170,21 +176,24 @@ impl Bins {
     pub fn read(reader: &mut Reader<'_>) -> Result<Self> {
         let form = reader.u8()?;
         let (of_values, has_sums) = (form & 1 == 1, form & 2 == 2);
-        let (width, n) = (reader.index()?, reader.index()?);
-        let n_filled = reader.len(32)?;
-        if form > 3 || n_filled > n || n > MAX_BINS_READ || width > MAX_BINS_READ {
+        let [width, n, n_filled] = [reader.short()?, reader.short()?, reader.short()?];
+        if form > 3 || n_filled > n || n.saturating_mul(width.max(1)) > MAX_SUMS_READ {
             return Err(reader.broken());
         }
+        let (width, n) = (width as usize, n as usize);
         let mut sums = has_sums.then(|| ExactSums::new(n * width));
         let mut bins = Bins::empty(n, of_values, width);
+        let mut next = 0;
         for _ in 0..n_filled {
-            let bin = reader.index()?;
+            let place = reader.short()?;
+            let bin = usize::try_from(place / 2).map_or(n, |skipped| skipped.saturating_add(next));
             if bin >= n {
                 return Err(reader.broken());
             }
-            bins.count[bin] = reader.u64()?;
+            next = bin + 1;
+            bins.count[bin] = reader.short()?;
             bins.low[bin] = reader.f64()?;
-            bins.high[bin] = reader.f64()?;
+            bins.high[bin] = if place % 2 == 1 { reader.f64()? } else { bins.low[bin] };
             let is_range = bins.low[bin] <= bins.high[bin];
             if of_values && !is_range || bins.count[bin] == 0 {
                 return Err(reader.broken());
@@ -197,21 +206,68 @@ impl Bins {
         Ok(bins)
     }
 
-    /// Puts smaller bins in the place of the opened one that they are of; both have sums.
-    pub fn put(&mut self, open: &Open, smaller: Bins) {
+    /// Puts smaller bins in the place of the opened one that they are of; both have sums. Those of labels that were not
+    /// asked for are all in the first of them.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if they do not hold the rows of the opened one.
+    pub fn put(&mut self, open: &Open, smaller: Bins) -> Result<()> {
         let is_it = |&bin: &usize| self.low[bin] == open.low && self.high[bin] == open.high;
-        let Some(bin) = (0..self.count.len()).find(is_it) else { return };
-        let (Some(sums), Some(inside)) = (&self.sums, &smaller.sums) else { return };
+        let Some(bin) = (0..self.count.len()).find(is_it) else { return Ok(()) };
+        let (Some(sums), Some(inside)) = (&self.sums, &smaller.sums) else { return Ok(()) };
         let (n, width) = (self.count.len(), self.width);
-        let sums = ExactSums::gather(&[
-            (sums, 0..bin * width),
-            (inside, 0..inside.len()),
-            (sums, (bin + 1) * width..n * width),
-        ]);
-        self.sums = Some(sums);
+        let place = |label: usize| bin * width + label;
+        let of_labels: Vec<_> = match open.labels.as_slice() {
+            [] => vec![(sums, place(0)..place(width))],
+            labels => labels.iter().map(|&l| (sums, place(l)..place(l) + 1)).collect(),
+        };
+        let mut rest = smaller.total();
+        let is_like = rest.len() == open.width(width);
+        if is_like {
+            rest.take_away(&ExactSums::gather(&of_labels));
+        }
+        if smaller.n_rows() != self.count[bin] || !is_like || !rest.is_zero() {
+            return Err(Error::Value(format!(
+                "The rows of column {} (counting from 0) from {} to {} are not those of before: an answer or a checkpoint of the fit is damaged.",
+                open.feature, open.low, open.high
+            )));
+        }
+        let none = ExactSums::new(width);
+        let mut pieces = vec![(sums, 0..bin * width)];
+        match open.labels.as_slice() {
+            [] => pieces.push((inside, 0..inside.len())),
+            labels => pieces.extend((0..smaller.count.len() * width).map(|piece| {
+                let (i, label) = (piece / width, piece % width);
+                match labels.binary_search(&label) {
+                    Ok(at) => (inside, at + i * labels.len()..at + i * labels.len() + 1),
+                    Err(_) if i == 0 => (sums, place(label)..place(label) + 1),
+                    Err(_) => (&none, label..label + 1),
+                }
+            })),
+        }
+        pieces.push((sums, (bin + 1) * width..n * width));
+        self.sums = Some(ExactSums::gather(&pieces));
         self.count.splice(bin..=bin, smaller.count);
         self.low.splice(bin..=bin, smaller.low);
         self.high.splice(bin..=bin, smaller.high);
+        Ok(())
+    }
+
+    /// Number of rows.
+    pub fn n_rows(&self) -> u64 {
+        self.count.iter().fold(0, |sum, &count| sum.saturating_add(count))
+    }
+
+    /// The sums over all bins; 0 without sums.
+    pub fn total(&self) -> ExactSums {
+        match self.sums.as_ref().filter(|sums| !sums.is_empty()) {
+            None => ExactSums::new(self.width),
+            Some(sums) => {
+                let mut up_to = sums.clone();
+                up_to.accumulate(self.width);
+                ExactSums::gather(&[(&up_to, sums.len() - self.width..sums.len())])
+            }
+        }
     }
 
     /// Bins without rows and sums.
@@ -227,12 +283,12 @@ pub(super) fn write_all(writer: &mut Writer, bins: &[Bins]) {
 }
 
 pub(super) fn read_all(reader: &mut Reader<'_>) -> Result<Vec<Bins>> {
-    let n = reader.len(25)?;
+    let n = reader.len(4)?;
     (0..n).map(|_| Bins::read(reader)).collect()
 }
 
-/// More bins, or sums of one, than any answer has.
-const MAX_BINS_READ: usize = 1 << 24;
+/// More sums than the bins of any column have.
+const MAX_SUMS_READ: u64 = 1 << 28;
 
 /// Sums over the leaves of a tree.
 #[derive(Debug, Clone)]
@@ -617,7 +673,7 @@ impl Answer {
                     };
                     fills.len() == ask.fills.len()
                         && ask.fills.iter().zip(fills).all(is_filled)
-                        && are_opened(&ask.opens, opened, |_| k)
+                        && are_opened(&ask.opens, opened, |open| open.width(k))
                 }
                 (Ask::Ranks(ask), Body::Ranks { opened, .. }) => {
                     are_opened(&ask.opens, opened, |_| 1)

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use super::answer::Bins;
 use super::base_ask::{BaseSums, BaseTotals, CenterEnds, SidesAsk};
 use super::base_cut::{BaseColumn, BaseCut, Inside, Sides, sides_of};
-use super::bins::{check_counts, own_groups};
+use super::bins::{check_counts, check_totals, own_groups};
 use super::bytes::{Reader, Writer};
 use super::columns::{PartColumn, numbers_of};
 use super::opening::{Range, SMALLER_BINS, open_ranges};
@@ -194,11 +194,12 @@ impl BaseGrowth {
             self.know(ends, total);
         }
         for (&id, columns) in asked.fills.iter().zip(sums.fills) {
+            check_totals(&columns)?;
             self.nodes[id].state = State::Filled(columns);
         }
         for (open, smaller) in asked.opens.iter().zip(sums.opened) {
             if let State::Filled(columns) = &mut self.nodes[open.node].state {
-                columns[open.feature].put(open, smaller);
+                columns[open.feature].put(open, smaller)?;
             }
         }
         for gaps in asked.gaps.chunk_by(|a, b| a.node == b.node) {
@@ -342,7 +343,7 @@ impl BaseGrowth {
                     && (bound > best + scale.margin
                         || criterion.inside_key(feature, low, high) >= key - KEY_TIE);
                 if may_hide {
-                    let open = Open { node: id, feature, low, high, ends: None };
+                    let open = Open::to_values(id, feature, low, high);
                     wanted.push(Range { n_rows: bins.count[bin], n_bins: SMALLER_BINS, open });
                 }
             }

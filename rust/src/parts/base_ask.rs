@@ -110,7 +110,7 @@ impl BaseAsk {
         let leaf_of_center = (0..k).map(|_| reader.index()).collect::<Result<Vec<_>>>()?;
         let n = reader.len(8)?;
         let fills = (0..n).map(|_| reader.index()).collect::<Result<Vec<_>>>()?;
-        let (opens, gaps) = (read_opens(reader, d)?, read_opens(reader, d)?);
+        let (opens, gaps) = (read_opens(reader, d, 0)?, read_opens(reader, d, 0)?);
         let mut sides = vec![];
         for _ in 0..reader.len(17)? {
             let (node, levels) = (reader.index()?, reader.bytes()?.iter().copied().collect());

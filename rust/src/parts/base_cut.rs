@@ -103,11 +103,8 @@ impl BaseCut {
         };
         let feature = self.feature;
         let open = |low: f64, high: f64, n_bins: usize| Open {
-            node,
-            feature,
-            low,
-            high,
             ends: Some(even_ends(low, high, n_bins)),
+            ..Open::to_values(node, feature, low, high)
         };
         let ranges = match &self.inside {
             Inside::Done => return vec![],

@@ -113,6 +113,30 @@ pub(super) fn check_counts<'a>(bins: impl IntoIterator<Item = &'a Bins>) -> Resu
     }
 }
 
+/// Checks that the bins of a node's columns are of the same rows.
+///
+/// # Errors
+/// [`Error::Value`] if they are not.
+pub(super) fn check_totals(columns: &[Bins]) -> Result<()> {
+    let Some((first, others)) = columns.split_first() else { return Ok(()) };
+    let total = first.total();
+    let is_like = |bins: &Bins| {
+        let mut rest = bins.total();
+        let has_width = rest.len() == total.len();
+        if has_width {
+            rest.take_away(&total);
+        }
+        has_width && rest.is_zero() && bins.n_rows() == first.n_rows()
+    };
+    match others.iter().all(is_like) {
+        true => Ok(()),
+        false => Err(Error::Value(
+            "The columns of a node do not hold the same rows: an answer of the fit is damaged."
+                .into(),
+        )),
+    }
+}
+
 /// The sums of `all` rows but those of `less`, in the bins of the others, which were `counted`.
 ///
 /// # Errors

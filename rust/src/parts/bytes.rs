@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 
 /// What all such bytes begin with: a name and a version.
-const MAGIC: &[u8; 4] = b"tcp\x0a";
+const MAGIC: &[u8; 4] = b"tcp\x0b";
 
 /// Writes bytes.
 pub(crate) struct Writer(Vec<u8>);
@@ -23,6 +23,15 @@ impl Writer {
 
     pub fn u64(&mut self, x: u64) {
         self.0.extend(x.to_le_bytes());
+    }
+
+    /// A number in as many bytes as it needs, seven bits in each.
+    pub fn short(&mut self, mut x: u64) {
+        while x >= 1 << 7 {
+            self.u8(x as u8 | 1 << 7);
+            x >>= 7;
+        }
+        self.u8(x as u8);
     }
 
     pub fn len(&mut self, n: usize) {
@@ -105,6 +114,19 @@ impl<'a> Reader<'a> {
     pub fn u64(&mut self) -> Result<u64> {
         let bytes = self.take(8)?.try_into().map_err(|_| self.broken())?;
         Ok(u64::from_le_bytes(bytes))
+    }
+
+    /// What [`Writer::short`] wrote.
+    pub fn short(&mut self) -> Result<u64> {
+        let mut x = 0;
+        for shift in (0..u64::BITS).step_by(7) {
+            let byte = self.u8()?;
+            x |= u64::from(byte & !(1 << 7)) << shift;
+            if byte < 1 << 7 {
+                return Ok(x);
+            }
+        }
+        Err(self.broken())
     }
 
     /// A number that counts or points to something: below 2^32.

@@ -11,6 +11,7 @@ use super::bins::{ends_of, own_groups};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::routing::{read_test, write_test};
+use super::side_labels::SideLabels;
 use crate::criterion::intervals::IntervalCost;
 use crate::criterion::label_cost::{CutKind, LabelCost};
 use crate::criterion::sums::AdditiveNode;
@@ -129,6 +130,33 @@ impl Cuts {
         };
         let upper = inside.iter().copied().fold(edge, f64::max);
         (ColumnBound { edge, upper }, inside)
+    }
+
+    /// The bins of a column that may hide a cut which scores at least `floor`: each with its bound, and the labels that the
+    /// sides of such cuts may have, empty for all. What other labels cost inside does not matter: the score of a cut by
+    /// the least that they may cost is below `floor`.
+    pub fn hiding(
+        &self,
+        node: &AdditiveNode,
+        feature: usize,
+        bins: &Bins,
+        floor: f64,
+    ) -> Vec<(usize, f64, Vec<usize>)> {
+        let (_, inside) = self.bound(node, feature, bins);
+        let hides = |&bin: &usize| inside[bin] > f64::NEG_INFINITY && inside[bin] >= floor;
+        let hiding: Vec<usize> = (0..inside.len()).filter(hides).collect();
+        if hiding.is_empty() {
+            return vec![];
+        }
+        let groups = self.groups(feature, bins);
+        let sides = SideLabels::new(node, groups.view(feature), self.kind);
+        // Labels of children are chosen with a margin, too.
+        let floor = floor - self.scale(node).margin;
+        let of_bin = |&bin: &usize| {
+            let labels = sides.of_bin(bin, floor);
+            (bin, inside[bin], if labels.len() < self.k { labels } else { vec![] })
+        };
+        hiding.iter().map(of_bin).collect()
     }
 
     /// Cuts that score less are not the best of the node, nor tied with it.

@@ -231,7 +231,11 @@ impl Gathering {
                 Gathered::Grow {
                     binners: ask.columns.iter().map(ColumnBins::binner).collect(),
                     fills: ask.fills.iter().map(fill).collect(),
-                    opened: ask.opens.iter().map(|open| GatheredBins::of_open(open, k)).collect(),
+                    opened: ask
+                        .opens
+                        .iter()
+                        .map(|open| GatheredBins::of_open(open, open.width(k)))
+                        .collect(),
                 }
             }
             Ask::Leaves(ask) => {
@@ -619,15 +623,23 @@ impl GrowPart<'_, '_> {
         });
         parallel::map(with_runs(&ask.opens, opened), |(run, bins)| {
             let (node, feature) = (run[0].node, run[0].feature);
+            let mut picked = vec![];
             for row in range(node) {
                 let x = cells[feature][row];
-                let Some(i) = opened_at(run, x) else { continue };
-                match (&run[i].ends, regret(row)) {
-                    (Some(ends), regret) => {
-                        bins[i].add(ends.partition_point(|&end| end < x), x, regret);
+                let (Some(i), Some(all)) = (opened_at(run, x), regret(row)) else { continue };
+                let sums = match run[i].labels.as_slice() {
+                    [] => all,
+                    labels => {
+                        picked.clear();
+                        picked.extend(labels.iter().map(|&label| all[label]));
+                        &picked
                     }
-                    (None, Some(regret)) => bins[i].add_value(x, regret),
-                    (None, None) => {}
+                };
+                match &run[i].ends {
+                    Some(ends) => {
+                        bins[i].add(ends.partition_point(|&end| end < x), x, Some(sums));
+                    }
+                    None => bins[i].add_value(x, sums),
                 }
             }
         });

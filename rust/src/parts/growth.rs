@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::base::GrownBase;
-use super::bins::{check_counts, rest_of};
+use super::bins::{check_counts, check_totals, rest_of};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::cuts::{ColumnBound, Cuts, PartCut};
@@ -233,10 +233,11 @@ impl Growth {
     /// [`Error::Value`](crate::error::Error::Value) if a bin holds 2^32 rows or more, or rows are not those of before.
     pub fn tell(&mut self, asked: &Wanted, fills: Vec<Vec<Bins>>, opened: Vec<Bins>) -> Result<()> {
         check_counts(fills.iter().flatten().chain(&opened))?;
+        fills.iter().try_for_each(|columns| check_totals(columns))?;
         if self.nodes.is_empty() {
             let Some(columns) = fills.into_iter().next() else { return Ok(()) };
             let n = columns[0].count.iter().sum();
-            self.push(None, 0, n, self.total(&columns[0]));
+            self.push(None, 0, n, columns[0].total());
             self.judge(0, columns);
             return Ok(());
         }
@@ -286,20 +287,14 @@ impl Growth {
         Ok(())
     }
 
-    /// The sums over all bins.
-    fn total(&self, bins: &Bins) -> ExactSums {
-        let mut totals = ExactSums::new(self.k);
-        if let Some(sums) = &bins.sums {
-            for bin in 0..bins.count.len() {
-                totals.merge(&ExactSums::gather(&[(sums, bin * self.k..(bin + 1) * self.k)]));
-            }
-        }
-        totals
-    }
-
     /// Bounds a node's cuts by its rows in bins.
     fn judge(&mut self, id: usize, columns: Vec<Bins>) {
-        let (cuts, node) = (&self.cuts, &self.nodes[id].node);
+        let totals = columns[0].total();
+        let (cuts, node) = (&self.cuts, &mut self.nodes[id]);
+        // The cut above may not have told what all labels cost.
+        node.node = cuts.node(&totals, node.n);
+        node.totals = totals;
+        let node = &node.node;
         let bounds = parallel::map(columns.iter().enumerate(), |(feature, bins)| {
             cuts.bound(node, feature, bins).0
         });
@@ -331,8 +326,7 @@ impl Growth {
             opened.insert(open.feature, columns.swap_remove(open.feature));
         }
         let Some(bins) = opened.get_mut(&open.feature) else { return Ok(()) };
-        bins.put(open, smaller);
-        Ok(())
+        bins.put(open, smaller)
     }
 
     /// Which bins of a judged node must be opened before its cut is known, with their rows; decides the cut if none.
@@ -351,14 +345,10 @@ impl Growth {
                 continue;
             }
             let bins = bins(feature);
-            let (_, inside) = self.cuts.bound(node, feature, bins);
-            for (bin, &bound) in inside.iter().enumerate() {
-                if bound > f64::NEG_INFINITY && bound >= floor {
-                    let (low, high) = (bins.low[bin], bins.high[bin]);
-                    let open = Open { node: id, feature, low, high, ends: None };
-                    wanted.push((bins.count[bin], open));
-                    promises.push(bound - floor);
-                }
+            for (bin, bound, labels) in self.cuts.hiding(node, feature, bins, floor) {
+                let open = Open::to_values(id, feature, bins.low[bin], bins.high[bin]);
+                wanted.push((bins.count[bin], Open { labels, ..open }));
+                promises.push(bound - floor);
             }
         }
         if !wanted.is_empty() {

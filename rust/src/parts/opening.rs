@@ -5,6 +5,8 @@ use super::question::Open;
 
 /// Smaller bins that a range is opened into, about.
 pub(super) const SMALLER_BINS: usize = 256;
+/// The same of a range with so many rows that smaller ones would have too many to be opened to values.
+const MANY_SMALLER_BINS: usize = 2048;
 /// A node's ranges all have so many up to this number of ranges: with fewer bins some would take a round more.
 const FEW_RANGES: usize = 128;
 /// Fewest smaller bins of one of many ranges.
@@ -45,7 +47,13 @@ pub(super) fn open_ranges(mut ranges: Vec<Range>, most_values: u64) -> Vec<Open>
         let few =
             if *n_bins < SMALLER_BINS { most_values.min(*n_bins as u64) } else { most_values };
         if *n_rows > few && *n_rows > left_over {
-            open.ends = Some(smaller_ends(open.low, open.high, *n_bins));
+            // Each then has half as many rows as are opened to values: a round less for the largest nodes.
+            let enough = (n_rows.div_ceil(most_values.max(1)) as usize).saturating_mul(2);
+            let n_bins = match *n_bins {
+                SMALLER_BINS => enough.clamp(SMALLER_BINS, MANY_SMALLER_BINS),
+                fewer => fewer,
+            };
+            open.ends = Some(smaller_ends(open.low, open.high, n_bins));
         }
         left_over = left_over.saturating_sub(*n_rows);
     }
@@ -80,7 +88,7 @@ mod tests {
 
     fn range(n_rows: u64, i: usize, n_bins: usize) -> Range {
         let (low, high) = (i as f64, i as f64 + 0.5);
-        Range { n_rows, n_bins, open: Open { node: 0, feature: 0, low, high, ends: None } }
+        Range { n_rows, n_bins, open: Open::to_values(0, 0, low, high) }
     }
 
     #[test]
@@ -97,8 +105,11 @@ mod tests {
 
     #[test]
     fn ranges_with_few_rows_are_opened_to_values() {
-        for (n_bins, least, most) in [(256, 200, 256), (32, 16, 32)] {
-            let opens = open_ranges((0..9).map(|i| range(5_000, i, n_bins)).collect(), 1);
+        for (n_bins, most_values, least, most) in
+            [(256, 50, 200, 256), (256, 5, 1_500, 2_000), (256, 1, 1_800, 2_048), (32, 1, 16, 32)]
+        {
+            let ranges = (0..9).map(|i| range(5_000, i, n_bins)).collect();
+            let opens = open_ranges(ranges, most_values);
             assert_eq!(opens.len(), 9);
             for open in &opens {
                 let ends = open.ends.as_ref().map_or(0, Vec::len);

@@ -112,11 +112,8 @@ impl Ranks {
     /// columns' bins.
     pub fn opens(&self, ends: &[Vec<f64>]) -> Vec<Open> {
         let whole = |node: usize, feature: usize| Open {
-            node,
-            feature,
-            low: f64::NEG_INFINITY,
-            high: f64::INFINITY,
             ends: Some(ends[feature].clone()),
+            ..Open::to_values(node, feature, f64::NEG_INFINITY, f64::INFINITY)
         };
         let d = self.n_features();
         let places = (0..self.n_searched()).flat_map(|g| (0..d).map(move |f| (g, f)));
@@ -133,7 +130,7 @@ impl Ranks {
             hiding.dedup();
             opens.extend(hiding.into_iter().map(|bin| {
                 let (low, high) = (bins.low[bin], bins.high[bin]);
-                let open = Open { node, feature, low, high, ends: None };
+                let open = Open::to_values(node, feature, low, high);
                 Range { n_rows: bins.count[bin], n_bins: SMALLER_BINS, open }
             }));
         }
@@ -156,7 +153,7 @@ impl Ranks {
             return if self.with_all { self.add_up() } else { Ok(()) };
         }
         for (open, smaller) in asked.iter().zip(opened) {
-            self.columns[open.node * d + open.feature].put(open, smaller);
+            self.columns[open.node * d + open.feature].put(open, smaller)?;
         }
         Ok(())
     }

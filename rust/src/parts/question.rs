@@ -204,9 +204,21 @@ pub struct Open {
     pub high: f64,
     /// Inclusive upper ends of smaller bins; none: every value is a bin.
     pub ends: Option<Vec<f64>>,
+    /// The labels whose sums are asked for, ascending; empty: all.
+    pub labels: Vec<usize>,
 }
 
 impl Open {
+    /// The values of a range, with all sums.
+    pub(super) fn to_values(node: usize, feature: usize, low: f64, high: f64) -> Self {
+        Open { node, feature, low, high, ends: None, labels: vec![] }
+    }
+
+    /// Number of sums of a bin, of `k` labels.
+    pub(super) fn width(&self, k: usize) -> usize {
+        if self.labels.is_empty() { k } else { self.labels.len() }
+    }
+
     /// Whether another range is of the same column and above this one.
     pub(crate) fn is_before(&self, other: &Open) -> bool {
         (self.node, self.feature) == (other.node, other.feature) && self.high < other.low
@@ -454,7 +466,7 @@ impl Question {
                 let groups = nodes.iter().map(|_| reader.index());
                 let groups = groups.collect::<Result<Vec<_>>>()?;
                 let all = reader.index()?;
-                let opens = read_opens(&mut reader, d)?;
+                let opens = read_opens(&mut reader, d, 0)?;
                 Ask::Ranks(RanksAsk { nodes, groups, all, opens })
             }
             _ => return Err(reader.broken()),
@@ -478,22 +490,27 @@ pub(super) fn write_opens(writer: &mut Writer, opens: &[Open]) {
         writer.f64(open.high);
         writer.u8(open.ends.is_some().into());
         writer.f64s(open.ends.as_deref().unwrap_or(&[]));
+        writer.len(open.labels.len());
+        open.labels.iter().for_each(|&label| writer.len(label));
     }
 }
 
-/// Reads ranges of `d` columns.
-pub(super) fn read_opens(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Open>> {
-    let n = reader.len(41)?;
+/// Reads ranges of `d` columns, the sums of which are of `k` labels that may be picked.
+pub(super) fn read_opens(reader: &mut Reader<'_>, d: usize, k: usize) -> Result<Vec<Open>> {
+    let n = reader.len(49)?;
     let mut opens: Vec<Open> = vec![];
     for _ in 0..n {
         let (node, feature) = (reader.index()?, reader.index()?);
         let (low, high) = (reader.f64()?, reader.f64()?);
         let (has_ends, ends) = (reader.flag()?, reader.f64s()?);
+        let n_labels = reader.len(8)?;
+        let labels = (0..n_labels).map(|_| reader.index()).collect::<Result<Vec<_>>>()?;
         let is_sound = feature < d && low <= high && ends.is_sorted_by(|a, b| a < b);
-        if !is_sound {
+        let are_labels = labels.is_sorted_by(|a, b| a < b) && labels.iter().all(|&l| l < k);
+        if !is_sound || !are_labels {
             return Err(reader.broken());
         }
-        opens.push(Open { node, feature, low, high, ends: has_ends.then_some(ends) });
+        opens.push(Open { node, feature, low, high, ends: has_ends.then_some(ends), labels });
     }
     Ok(opens)
 }
@@ -505,7 +522,7 @@ fn read_grow(reader: &mut Reader<'_>, d: usize) -> Result<GrowAsk> {
     let n = reader.len(9)?;
     let fills = (0..n).map(|_| Ok((reader.index()?, reader.flag()?)));
     let fills: Vec<(usize, bool)> = fills.collect::<Result<_>>()?;
-    let opens = read_opens(reader, d)?;
+    let opens = read_opens(reader, d, geometry.k())?;
     let mut all = fills.iter().map(|fill| fill.0).chain(opens.iter().map(|open| open.node));
     if !all.all(|node| nodes.get(node).is_some_and(TestNode::is_leaf)) {
         return Err(reader.broken());
