@@ -124,7 +124,8 @@ mod tests {
         let mut starts: Vec<usize> = (0..n_values).step_by(size).collect();
         starts.push(n_values);
         let ranges = starts.windows(2).map(|ends| ends[0]..ends[1]);
-        let ranges: Vec<Range<usize>> = ranges.chain([n_values..regrets.len()]).collect();
+        let ranges: Vec<Range<usize>> =
+            ranges.chain(std::iter::once(n_values..regrets.len())).collect();
         let mut sums = ExactSums::new(ranges.len() * K);
         for (bin, rows) in ranges.iter().enumerate() {
             for row in &regrets[rows.clone()] {
