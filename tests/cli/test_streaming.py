@@ -153,7 +153,12 @@ def test_several_files_and_folders(
         assert check_the_same(["model.json", "parts"], capsys, out) == ""
         check_the_same(["model.json", f"parts/2{suffix}", f"parts/[01]{suffix}"], capsys, out)
     message = check_the_same(["model.json", "parts", "--column", "x"], capsys, status=3)
-    assert "and 2 more files has a column 'x' already" in message
+    assert "and 2 more files have a column 'x' already" in message
+    message = check_the_same(["model.json", "parts", f"./parts/1{suffix}"], capsys)
+    assert message == (
+        f"treeclust: warning: ./parts/1{suffix} is named more than once: its rows count each "
+        "time.\n"
+    )
     check_the_same(["model.json", "parts", "--column", "segment", "--overwrite"], capsys)
     (frame[:0].write_csv if suffix == ".csv" else frame[:0].write_parquet)(f"parts/3{suffix}")
     message = check_the_same(["model.json", "parts"], capsys, status=3)
@@ -358,7 +363,9 @@ def test_an_error_or_an_interrupt_leaves_the_old_file(
 
 @pytest.mark.parametrize("out", ["out.csv", "out.parquet"])
 def test_ctrl_c_ends_a_long_stream(out: str, model: Path) -> None:
-    points().write_parquet("points.parquet")
+    Path("parts").mkdir()
+    for part in range(20):
+        points().write_parquet(f"parts/{part}.parquet")
     code = f"""
 import sys, time
 from treeclust_rs.cli import main, predicting
@@ -370,7 +377,7 @@ def slow(self, batch, count):
     time.sleep(0.3)
     return labelled(self, batch, count)
 predicting._Labelling._labelled = slow
-sys.exit(main(["predict", "model.json", *["points.parquet"] * 20, "--stream", "-o", {out!r}]))
+sys.exit(main(["predict", "model.json", "parts", "--stream", "-o", {out!r}]))
 """
     with start(code) as process:
         assert process.stderr is not None

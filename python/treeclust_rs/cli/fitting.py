@@ -150,7 +150,7 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     try:
         _fit_rows(model, rows if reference is None else labelled, reference, arguments.cache)
     except ValueError as error:
-        raise ValueError(str(error).replace("batches has", f"{stream.name} has", 1)) from error
+        raise ValueError(str(error).replace("batches has", head.has, 1)) from error
     model._read_as = read_as
 
     def write_labels(path: Path, escape_formulas: bool) -> None:

@@ -72,7 +72,7 @@ def _predict_stream(
 def _check_column(source: Source, arguments: argparse.Namespace) -> None:
     if arguments.column in source.frame.columns and not arguments.overwrite:
         raise DataError(
-            f"{source.name} has a column {arguments.column!r} already: name the new one with "
+            f"{source.has} a column {arguments.column!r} already: name the new one with "
             "--column, or replace it with --overwrite."
         )
 

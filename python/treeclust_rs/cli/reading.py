@@ -8,6 +8,7 @@ one table.
 
 import argparse
 import shlex
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -80,6 +81,16 @@ class Source:
         """What messages call the table."""
         return name_of([name for name, _ in self.files])
 
+    @property
+    def n_files(self) -> int:
+        """Number of files of the table."""
+        return len(self.files)
+
+    @property
+    def has(self) -> str:
+        """The name and its verb: "a.csv has", "a.csv and 2 more files have"."""
+        return f"{self.name} {'has' if self.n_files == 1 else 'have'}"
+
     def row(self, number: int) -> str:
         """Return the words for a row of the table: the number within its file, counted from 0."""
         if len(self.files) == 1:
@@ -94,7 +105,7 @@ class Source:
         missing = [column for column in columns if column not in self.frame.columns]
         if missing:
             raise DataError(
-                f"{self.name} has no column {quoted(missing)}; its columns are "
+                f"{self.has} no column {quoted(missing)}; its columns are "
                 f"{quoted(self.frame.columns)}."
             )
 
@@ -284,7 +295,7 @@ class Source:
         if chosen_by is not None and len(found) < n_columns:
             fill += f"; or {leave_out(list(found), chosen_by)}"
         return DataError(
-            f"{self.name} has {what}: {listed(which, 'column', '; ')} (rows count from 0). {fill}."
+            f"{self.has} {what}: {listed(which, 'column', '; ')} (rows count from 0). {fill}."
             f"{instead}"
         )
 
@@ -372,6 +383,25 @@ def table_names(names: Sequence[str]) -> list[str]:
     return found
 
 
+def warn_of_repeated(names: Sequence[str]) -> None:
+    """Warn of files that a table has more than once, by whatever names."""
+    seen: set[Path] = set()
+    repeated: dict[Path, str] = {}
+    for name in names:
+        path = Path(name).resolve()
+        if path in seen:
+            repeated[path] = name
+        seen.add(path)
+    if repeated:
+        is_one = len(repeated) == 1
+        warnings.warn(
+            f"{listed(list(repeated.values()), 'file')} {'is' if is_one else 'are'} named more "
+            f"than once: {'its' if is_one else 'their'} rows count each time.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
 def _tables_in(folder: str) -> list[str]:
     """Return the tables in a folder in the order of their names, without hidden files."""
     names = sorted(
@@ -415,6 +445,7 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
         If a file cannot be read.
     """
     names = table_names(names)
+    warn_of_repeated(names)
     tables = [_read_table(name, text) for name in names]
     first = tables[0]
     for name, table in zip(names[1:], tables[1:], strict=True):

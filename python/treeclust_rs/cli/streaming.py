@@ -29,6 +29,7 @@ from .reading import (
     reading,
     table_names,
     text_format,
+    warn_of_repeated,
 )
 from .text_files import TextBatches, TextFormat
 
@@ -66,10 +67,15 @@ class Batch(Source):
         """What messages call the table."""
         return self.whole.name
 
+    @property
+    def n_files(self) -> int:
+        """Number of files of the table."""
+        return len(self.whole.names)
+
     def row(self, number: int) -> str:
         """Return the words for a row of the batch: the number within its file."""
         row = f"row {self.first_row + number}"
-        return row if len(self.whole.names) == 1 else f"{row} of {self.files[0][0]}"
+        return row if self.n_files == 1 else f"{row} of {self.files[0][0]}"
 
     def _numbers(self, cells: pl.Series) -> pl.Series:
         numbers, so_far, name = Source._numbers(self, cells), self.so_far, cells.name
@@ -98,7 +104,7 @@ class Batch(Source):
         values, odd = in_form(cells, self.whole.forms[cells.name], self.has_decimal_comma)
         if odd.any():
             raise DataError(
-                f"{self.name} has changed while it was read: {self.cell(cells, odd.arg_max())} was "
+                f"{self.has} changed while it was read: {self.cell(cells, odd.arg_max())} was "
                 "not there before."
             )
         return values
@@ -155,6 +161,7 @@ class Stream:
 
     def __init__(self, names: list[str], text: TextFormat) -> None:
         self.names = table_names(names)
+        warn_of_repeated(self.names)
         self._files = [_open(name, text) for name in self.names]
         heads = [pl.DataFrame(schema=file.schema) for file in self._files]
         for name, head in zip(self.names[1:], heads[1:], strict=True):

@@ -158,7 +158,7 @@ def features_of(
     n_wanted = model.n_features_in_
     if len(columns) != n_wanted:
         raise DataError(
-            f"{source.name} has {len(columns)} columns; the model, fitted without names, reads "
+            f"{source.has} {len(columns)} columns; the model, fitted without names, reads "
             f"{n_wanted}."
         )
     rows = np.zeros((source.frame.height, n_wanted))
