@@ -1,6 +1,7 @@
 """Fits in parts: the same tree as in memory, however the rows are shared out."""
 
 import datetime as dt
+import math
 import pickle
 import warnings
 from functools import reduce
@@ -9,6 +10,7 @@ from operator import add
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
@@ -151,6 +153,8 @@ def test_parts_that_lack_or_change_are_named():
     fit = Fit(model_of(centers))
     first = fit.question()
     a, b, _ = answers(first, X, [0, 30, 60, 90])
+    with pytest.raises(TypeError, match=r"tell takes an Answer, .* Got list instead"):
+        fit.tell([a, b])
     with pytest.raises(ValueError, match=r"^Part 0 has answered twice"):
         a + a
     fit.tell(a + b)
@@ -202,6 +206,7 @@ def test_bad_rows_are_refused_by_name():
         (frame.drop("fee"), ValueError, "fee"),
         (frame.with_columns(fee=pl.lit(float("inf"))), ValueError, "column 'fee' has 40 inf"),
         (X[:, :1], ValueError, "X has 1 features, but ExKMC is expecting 2"),
+        (csr_array(X), TypeError, "Fits in parts take no sparse rows, but got a csr_array"),
     ):
         with pytest.raises(error) as caught:
             question.answer(bad, part_id=0)
@@ -242,12 +247,13 @@ def test_columns_are_counted_once():
     for options, error, message in (
         ({"n_features": 2}, ValueError, "n_features=2, but the reference has centers of 3 columns"),
         ({"n_features": 2.0}, TypeError, "n_features must be an int"),
+        ({"feature_names": "age"}, TypeError, "feature_names must be a list of strings"),
     ):
         with pytest.raises(error, match=message):
             Fit(model_of(centers), **options)
     # Text may make three coordinates of two columns, or of four: known after the first round.
     for names in ("ab", "abcd"):
-        fit = Fit(model_of(centers), feature_names=names)
+        fit = Fit(model_of(centers), feature_names=list(names))
         rows_of = pl.DataFrame({name: [1.0] for name in names})
         with pytest.raises(ValueError, match=f"reference has 3 columns, but X has {len(names)}"):
             fit.tell(fit.question().answer(rows_of, part_id=0))
@@ -460,6 +466,25 @@ def test_csv_files_are_read(table, tmp_path):
     )
 
 
+def test_files_of_a_folder_are_found_by_their_ending_in_any_case(table, tmp_path):
+    frame, centers = table
+    frame.drop("w").write_parquet(tmp_path / "ROWS.PARQUET")
+    same(fit_batches(model_of(centers), tmp_path), fit_batches(model_of(centers), frame.drop("w")))
+
+
+def test_errors_in_rows_of_later_batches_tell_where_these_begin(table):
+    frame, centers = table
+    plain = frame.drop("w")
+    far = plain.with_columns(a=pl.when(pl.int_range(pl.len()) == 2).then(math.inf).otherwise("a"))
+    for batches, message in (
+        ([plain[:7], far], r"in row 2 \(.* This batch begins with row 7 of all rows\.$"),
+        ([far, plain[:7]], r"in row 2 \(rows count from 0\)\. Fill .* columns\.$"),
+        ([plain[:7], plain.drop("a")], r"lacks 1 of the 3 columns that are needed: 'a'\.$"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit_batches(model_of(centers), batches)
+
+
 def test_labels_are_written_by_a_query(table, tmp_path):
     frame, centers = table
     plain = frame.drop("w")
@@ -474,6 +499,7 @@ def test_sources_that_give_no_rows_are_refused(table, tmp_path):
     model = model_of(centers)
     frame.write_parquet(tmp_path / "a.parquet")
     frame.write_csv(tmp_path / "a.csv")
+    (tmp_path / "none.csv").touch()
     for batches, error, message in (
         ((part for part in [frame]), TypeError, "gives its rows once"),
         (7, TypeError, "Got int instead"),
@@ -482,6 +508,12 @@ def test_sources_that_give_no_rows_are_refused(table, tmp_path):
         (str(tmp_path / "*.none"), FileNotFoundError, "no file has such a name"),
         (tmp_path, ValueError, "all Parquet (.parquet) or all CSV"),
         (list, ValueError, "gives no rows"),
+        (lambda: frame.lazy(), TypeError, "give the LazyFrame itself"),
+        (lambda: frame, TypeError, "no list or generator of frames or arrays, but DataFrame"),
+        (lambda: None, TypeError, "but NoneType"),
+        ([frame.lazy()], TypeError, "give polars.concat(frames), which is one, as batches"),
+        (lambda: [frame, frame.lazy()], TypeError, "or collect each"),
+        (tmp_path / "none.csv", ValueError, "none.csv is empty: it has no columns"),
         (tmp_path / "a.parquet", ValueError, "column"),
     ):
         with pytest.raises(error) as caught:

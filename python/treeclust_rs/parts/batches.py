@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ class Source:
 
 # Rows of a query that are held at a time, beside those that polars reads ahead.
 _BATCH = 1 << 15
+
+_NAMES_A_ROW = re.compile(r"\b[Rr]ow \d")
 
 # How many row groups polars reads ahead: by default so many that they take most of the memory of a
 # fit, and no less time.
@@ -103,8 +106,8 @@ def fit_batches(
     Raises
     ------
     ValueError
-        If the second reading gives other rows than the first; if `memory_limit` is below 0; as
-        `Fit` and `Question.answer`.
+        If a file is empty; if the second reading gives other rows than the first; if `memory_limit`
+        is below 0; as `Fit` and `Question.answer`.
     TypeError
         If `batches` gives its rows only once (a generator), or is nothing that gives rows; if
         `cache` is given with frames, arrays or a function.
@@ -135,17 +138,29 @@ def fit_batches(
         rows = source.kept(limit)
         while (question := fit.question()) is not None:
             gathering = Gathering(question, fit.threads)
-            for batch in rows.batches():
-                frame = batch
-                if beside.names and not hasattr(batch, "drop"):
-                    frame = pl.DataFrame(batch)
-                gathering.add(*beside.split(frame, 0))
+            _gather(rows.batches(), gathering, beside)
             try:
                 fit.tell_gathered(gathering)
             except ValueError as error:
                 # What a conversation calls a part is here all that the user gave.
                 raise ValueError(str(error).replace("Part 0 has", "batches has", 1)) from None
     return fit.result()
+
+
+def _gather(batches: Iterable[Any], gathering: Gathering, beside: BesideColumns) -> None:
+    """Add all batches to an answer; errors that name a row of a later one tell where it begins."""
+    for batch in batches:
+        frame = batch
+        if beside.names and not hasattr(batch, "drop"):
+            frame = pl.DataFrame(batch)
+        n_before = gathering.n_rows
+        try:
+            gathering.add(*beside.split(frame, 0))
+        except (TypeError, ValueError) as error:
+            if not n_before or not _NAMES_A_ROW.search(str(error)):
+                raise
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{error} This batch begins with row {n_before} of all rows.") from error
 
 
 def _checked_limit(memory_limit: int | None) -> int:
@@ -214,13 +229,36 @@ def _are_rows(batch: Any) -> bool:
 
 def _with_names(batches: Callable[[], Iterable[Any]]) -> Source:
     """Return batches with the names that the columns of the first have."""
-    for batch in batches():
+    checked = partial(_checked, batches)
+    for batch in checked():
         first = frame_source(batch)
         if first is not None:
-            return Source(batches, string_names(first.names), len(first.names))
+            return Source(checked, string_names(first.names), len(first.names))
         shape = np.shape(batch)
-        return Source(batches, None, shape[1] if len(shape) == 2 else None)
+        return Source(checked, None, shape[1] if len(shape) == 2 else None)
     raise ValueError("batches gives no rows.")
+
+
+def _checked(batches: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+    """Yield all batches; raises TypeError if they are not frames and arrays in an iterable."""
+    given = batches()
+    if isinstance(given, pl.LazyFrame):
+        raise TypeError(
+            "batches returns a LazyFrame, and not frames or arrays: give the LazyFrame itself."
+        )
+    if not isinstance(given, Iterable) or _are_rows(given):
+        what = type(given).__name__
+        raise TypeError(
+            f"batches returns no list or generator of frames or arrays, but {what}. One frame or "
+            "array alone is returned in a list."
+        )
+    for batch in given:
+        if isinstance(batch, pl.LazyFrame):
+            raise TypeError(
+                "A batch is a LazyFrame: give polars.concat(frames), which is one, as batches, or "
+                "collect each."
+            )
+        yield batch
 
 
 def collected(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
@@ -246,7 +284,9 @@ def _scan(paths: Sequence[str | os.PathLike[str]]) -> pl.LazyFrame:
     for path in paths:
         text = os.fspath(path)
         if Path(text).is_dir():
-            inside = sorted(str(file) for file in Path(text).iterdir() if file.suffix in _SCANS)
+            inside = sorted(
+                str(file) for file in Path(text).iterdir() if file.suffix.lower() in _SCANS
+            )
             if not inside:
                 raise FileNotFoundError(f"{text}: no file there ends in .parquet or .csv.")
             files += inside
@@ -265,4 +305,7 @@ def _scan(paths: Sequence[str | os.PathLike[str]]) -> pl.LazyFrame:
             "Files must be all Parquet (.parquet) or all CSV (.csv). Got "
             f"{listed(sorted(endings), 'ending')}."
         )
+    for file in files:
+        if not Path(file).stat().st_size:
+            raise ValueError(f"{file} is empty: it has no columns.")
     return _SCANS[endings.pop()](files)

@@ -6,12 +6,13 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import issparse
 
 from .. import _engine
 from .._base import LeafMeans, TrainingState
@@ -160,8 +161,8 @@ class Question:
             weights, labels lack, are not wanted or have more than 4,096 different values, or
             distances overflow.
         TypeError
-            If a column is of a type that no method takes, or held something else before; or labels
-            are neither integers nor strings.
+            If a column is of a type that no method takes, or held something else before; if labels
+            are neither integers nor strings; or the rows are sparse.
         """
         gathering = Gathering(self, _engine.Threads(effective_n_jobs(n_jobs)))
         gathering.add(part, part_id, sample_weight, labels)
@@ -213,14 +214,23 @@ class Gathering:
     def __init__(self, question: Question, threads: _engine.Threads) -> None:
         self._question, self._threads = question, threads
         self._core = question._core.gather()
+        self.n_rows = 0
+        """Number of rows that were added."""
 
     def add(self, rows: Any, part_id: int, sample_weight: Any = None, labels: Any = None) -> None:
         """Add rows of a part, in its order; parameters and errors as of `Question.answer`."""
         if isinstance(part_id, bool) or not isinstance(part_id, (int, np.integer)) or part_id < 0:
             raise ValueError(f"part_id must be an int from 0 on. Got {part_id!r} instead.")
         part_id = int(part_id)
+        if issparse(rows):
+            raise TypeError(
+                f"Fits in parts take no sparse rows, but got a {type(rows).__name__}. Fit the "
+                "estimator itself to the matrix, or to a sample of its rows."
+            )
         self._core.add_part(part_id)
-        if not _n_rows(rows):
+        n_rows = _n_rows(rows)
+        self.n_rows += n_rows
+        if not n_rows:
             return
         question = self._question
         is_weightless = False  # some other part may have weights
@@ -383,7 +393,9 @@ class Fit(Generic[Model]):
             raise ValueError(
                 "The parts bring labels, and the model has a reference: give one of them."
             )
-        given = None if feature_names is None else list(feature_names)
+        given = feature_names
+        if not (given is None or isinstance(given, Sized)):
+            given = list(given)
         d = _number_of_columns(centers, given, n_features)
         names = None if given is None else check_feature_names(given, d, None)
         self._table = table = columns_alone(d, names)
@@ -496,8 +508,13 @@ class Fit(Generic[Model]):
             another question; there are no rows; a column has more than 255 levels; centers do not
             suit the columns; or sums leave the range of float64.
         TypeError
-            If a column does not hold the same in all parts.
+            If a column does not hold the same in all parts; if `answer` is not an `Answer`.
         """
+        if not isinstance(answer, Answer):
+            raise TypeError(
+                f"tell takes an Answer, the sum of those of all parts. Got {type(answer).__name__} "
+                "instead."
+            )
         self._core.tell(answer._core, self.threads)
         self._know_columns()
         self._after_round()
@@ -636,9 +653,7 @@ class Fit(Generic[Model]):
         return model
 
 
-def _number_of_columns(
-    centers: FloatArray | None, names: list[object] | None, given: int | None
-) -> int:
+def _number_of_columns(centers: FloatArray | None, names: Sized | None, given: int | None) -> int:
     """Return the number of columns; raise ValueError if it is not known or not one."""
     if given is not None and (isinstance(given, bool) or not isinstance(given, (int, np.integer))):
         raise TypeError(f"n_features must be an int. Got {given!r} instead.")
