@@ -489,6 +489,16 @@ def test_a_fit_tells_the_size_of_the_table(
     )
 
 
+def test_a_fit_to_a_reference_warns_of_identifiers(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fit = ["fit", "points.csv", "--method", "exkmc", "--reference", "segment"]
+    assert outcome([*fit, "--stream"], capsys) == outcome(fit, capsys)
+    message = "warning: Column 'id' looks like an identifier"
+    assert message in outcome([*fit, "--stream"], capsys)[2]
+    assert message not in outcome([*fit, "--stream", "-q"], capsys)[2]
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_fits_of_mixed_tables_are_those_of_the_whole_table(suffix: str, folder: Path) -> None:
     frame = points().with_columns(

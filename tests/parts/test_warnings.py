@@ -45,6 +45,45 @@ def test_warnings_of_columns_are_those_of_memory(columns, scale, words) -> None:
             tc.parts.fit_batches(tc.ExKMC(3, scale=scale, random_state=0), frame)
 
 
+def warnings_of(fit) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    return [str(warning.message) for warning in caught]
+
+
+@pytest.mark.parametrize("n_first", [1, 40, 90])
+def test_with_labels_or_centers_identifiers_and_numbers_in_text_are_told_as_in_memory(
+    n_first: int,
+) -> None:
+    frame = rows().with_columns(
+        order_id=pl.int_range(90) // 2,
+        item_id=pl.int_range(90) * 0.5,
+        row_id=pl.when(pl.int_range(90) % 4 > 0).then(pl.int_range(90) + 1.0),
+        code=pl.Series([f"{i % 45}.50" for i in range(90)]),
+        group=pl.int_range(90) % 3 - pl.int_range(90) // 80,
+    )
+    columns = frame.drop("group")
+    batches = [columns[:n_first], columns[n_first:]]
+
+    def model(**options) -> tc.ExKMC:
+        return tc.ExKMC(scale="standard", random_state=0, **options)
+
+    labels = frame["group"]
+    found = warnings_of(lambda: model(reference=labels).fit(columns))
+    assert found[0].startswith("Column 'code' holds text that looks like numbers")
+    assert found[1].startswith("Columns 'customer_id', 'row_id' look like identifiers (integers")
+    labelled = [frame[:n_first], frame[n_first:]]
+    assert sorted(found) == sorted(
+        warnings_of(lambda: tc.parts.fit_batches(model(), labelled, reference="group"))
+    )
+    centers = model(n_clusters=3).fit(columns.drop("code")).cluster_centers_
+    frames = [batch.drop("code") for batch in batches]
+    found = warnings_of(lambda: model(reference=centers).fit(columns.drop("code")))
+    assert len(found) == 1
+    assert found == warnings_of(lambda: tc.parts.fit_batches(model(reference=centers), frames))
+
+
 @pytest.mark.parametrize("reading", [2, 3, 4, 5, 6])
 def test_other_rows_are_told_at_every_reading(reading: int) -> None:
     frame, asked = rows().select("x", "y"), 0

@@ -7,6 +7,7 @@ from .levels import LevelNames
 from .mixed import FittedColumns
 from .scale import (
     ColumnWarning,
+    IdentifiersSoFar,
     Scale,
     TextNumbersWarning,
     plain_scale,

@@ -39,6 +39,8 @@ _SAME_WEIGHT = 1e-10
 _DOMINANT = 0.99
 # Rows that tell the variances of the columns well enough for a warning.
 _MAX_ROWS = 1_000
+# Rows of batches that tell whether the cells of a column are all different.
+_MAX_ROWS_OF_IDENTIFIERS = 100_000
 _IDENTIFIER = re.compile(r"(?:^|[^A-Za-z])[Ii][Dd]$|[a-z](?:Id|ID)$")
 
 
@@ -279,6 +281,37 @@ def warn_of_columns(
         warnings.warn(" ".join(remarks), ColumnWarning, stacklevel=stacklevel)
 
 
+class IdentifiersSoFar:
+    """Which columns of integers look like identifiers, of rows that come in batches.
+
+    The first 100,000 rows or so tell.
+    """
+
+    def __init__(self) -> None:
+        self._names: Sequence[str] = []
+        self._cells: dict[int, list[npt.NDArray[Any]]] = {}
+        self._n_rows = 0
+
+    def add(self, table: Table) -> None:
+        """Look at more rows of a fit."""
+        if not self._n_rows:
+            self._names = table.feature_names or []
+            self._cells = {f: [] for f in _named_as_identifiers(self._names)}
+        if self._n_rows >= _MAX_ROWS_OF_IDENTIFIERS:
+            return
+        self._n_rows += table.n_samples
+        for f in level_columns(table):
+            self._cells.pop(f, None)  # at most 255 levels: as good as never an identifier
+        for f, cells in self._cells.items():
+            cells.append(_observed(table, f, None)[0].copy())
+
+    def warn(self, *, stacklevel: int) -> None:
+        """Warn, as `warn_of_columns`, of the columns that do."""
+        places = [f for f, cells in self._cells.items() if _are_enumeration(np.concatenate(cells))]
+        if remarks := _identifier_remarks(self._names, places, set()):
+            warnings.warn(remarks[0], ColumnWarning, stacklevel=stacklevel)
+
+
 def _sampled_deviations(table: Table, weight: FloatArray | None) -> FloatArray:
     """Return the standard deviation of every column, of at most 1,000 rows at even distances."""
     some = slice(None, None, -(-table.n_samples // _MAX_ROWS))
@@ -346,12 +379,26 @@ def _per_cent(share: float) -> str:
 def _identifiers(table: Table) -> list[str]:
     """Return a remark if columns look like identifiers."""
     names = table.feature_names or []
-    columns = [f for f, name in enumerate(names) if _IDENTIFIER.search(name)]
-    places = [f for f in columns if _is_enumeration(table, f)]
+    columns = {f: _observed(table, f, None)[0] for f in _named_as_identifiers(names)}
+    places = [f for f, cells in columns.items() if _are_enumeration(cells)]
+    return _identifier_remarks(names, places, set(places).intersection(level_columns(table)))
+
+
+def _named_as_identifiers(names: Sequence[str]) -> list[int]:
+    """Return the columns that have names of identifiers."""
+    return [f for f, name in enumerate(names) if _IDENTIFIER.search(name)]
+
+
+def _identifier_remarks(
+    names: Sequence[str], places: Sequence[int], of_text: set[int]
+) -> list[str]:
+    """Return a remark on columns that look like identifiers, if there are any.
+
+    `of_text`: those of them that hold text.
+    """
     found = [quoted_column(names, f) for f in places]
     if not found:
         return []
-    of_text = set(places).intersection(level_columns(table))
     what = "text" if len(of_text) == len(found) else "integers or text" if of_text else "integers"
     if len(found) == 1:
         subject, out = f"Column {found[0]} looks like an identifier", "leave it out of X"
@@ -394,11 +441,10 @@ def _times_as_text(table: Table) -> list[str]:
     return [f"{subject} dates or times as text; every text is a level. {times_meant(forms)}"]
 
 
-def _is_enumeration(table: Table, feature: int) -> bool:
-    """Whether a column holds integers or text, no two of them equal."""
-    column, _ = _observed(table, feature, None)
-    if len(column) < 2 or column.dtype.kind not in "iuf":
+def _are_enumeration(cells: npt.NDArray[Any]) -> bool:
+    """Whether cells are integers, or codes of text, no two of them equal."""
+    if len(cells) < 2 or cells.dtype.kind not in "iuf":
         return False
-    if column.dtype.kind == "f" and not (column == np.rint(column)).all():
+    if cells.dtype.kind == "f" and not (cells == np.rint(cells)).all():
         return False
-    return len(np.unique(column)) == len(column)
+    return len(np.unique(cells)) == len(cells)

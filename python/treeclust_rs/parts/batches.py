@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .._data import IdentifiersSoFar
 from .._data.frames import frame_source, string_names
 from .._util import listed
 from .engines import BesideColumns
@@ -134,16 +135,21 @@ def fit_batches(
     names = beside.others(source.names)
     n_features = source.n_features if names is None else None
     fit = Fit(model, feature_names=names, n_features=n_features, labels=reference is not None)
+    has_reference = reference is not None or model.reference is not None
+    identifiers = IdentifiersSoFar()
     with _written(source, cache) as source:
         rows = source.kept(limit)
         while (question := fit.question()) is not None:
-            gathering = Gathering(question, fit.threads)
+            looks = has_reference and not fit.n_rounds  # else the rows of k-means tell
+            gathering = Gathering(question, fit.threads, identifiers.add if looks else None)
             _gather(rows.batches(), gathering, beside)
             try:
                 fit.tell_gathered(gathering)
             except ValueError as error:
                 # What a conversation calls a part is here all that the user gave.
                 raise ValueError(str(error).replace("Part 0 has", "batches has", 1)) from None
+            if looks:
+                identifiers.warn(stacklevel=3)
     return fit.result()
 
 

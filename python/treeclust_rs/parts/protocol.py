@@ -209,10 +209,15 @@ class Answer:
 
 
 class Gathering:
-    """An answer on its way, of rows that come in batches."""
+    """An answer on its way, of rows that come in batches; `look` sees those that are fitted."""
 
-    def __init__(self, question: Question, threads: _engine.Threads) -> None:
-        self._question, self._threads = question, threads
+    def __init__(
+        self,
+        question: Question,
+        threads: _engine.Threads,
+        look: Callable[[Table], object] | None = None,
+    ) -> None:
+        self._question, self._threads, self._look = question, threads, look
         self._core = question._core.gather()
         self.n_rows = 0
         """Number of rows that were added."""
@@ -264,6 +269,8 @@ class Gathering:
             table = take_rows(replace(table, gaps=None), kept)
             weight = None if weight is None else np.ascontiguousarray(weight[kept])
             codes = None if codes is None else codes[kept]
+        if self._look is not None:
+            self._look(table)
         named = None
         if codes is not None:
             names, places = distinct(codes)
@@ -374,7 +381,8 @@ class Fit(Generic[Model]):
     number of rows; fewer bins are taken where that would be more than 20 MB.
 
     Where k-means finds the clusters, a warning of columns that look like identifiers or have nearly
-    all of the variance goes by the rows that it sees. With labels or centers there is none.
+    all of the variance goes by the rows that it sees. With labels or centers none of these is given,
+    but `fit_batches` warns of identifiers by its first 100,000 rows.
     """
 
     # Most bins of a column and most rows that are opened to values, for tests; None: the core's.

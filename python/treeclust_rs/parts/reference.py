@@ -70,6 +70,15 @@ class ReferenceFinder:
         units = Units(shift, scale)
         encoding = Encoding.of(self.columns, units.shift, units.scale)
         found = self._of_labels(encoding)
+        if found is not None or self.given is not None:  # no rows, but the levels of text
+            warn_of_columns(
+                self.columns,
+                None,
+                units.scale,
+                self.model.scale,
+                compares_columns=False,
+                stacklevel=5,
+            )
         if found is None and self.given is not None:
             found = _Found(Centers.from_own(self.given, encoding))
         elif found is None:
