@@ -17,6 +17,7 @@ import treeclust_rs as tc
 from cli_tables import points
 from processes import start
 from small_models import MODELS, blobs, make, save
+from treeclust_rs._util import ReadingProgress
 from treeclust_rs.cli import main, predicting, text_files
 from treeclust_rs.parts import batches as parts_batches
 
@@ -487,6 +488,34 @@ def test_a_fit_tells_the_size_of_the_table(
     assert outcome([*fit[:-2], "--stream"], capsys)[2].splitlines()[0] == (
         "treeclust: points.csv: 60 rows, 2 columns."
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "readings"),
+    [
+        ("points.csv", ["text read", "gaps counted", "written to --cache"]),
+        ("points.parquet", ["gaps counted", "written to --cache"]),
+    ],
+)
+def test_readings_in_advance_tell_their_rows(
+    name: str,
+    readings: list[str],
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points().write_parquet("points.parquet")
+    monkeypatch.setattr(ReadingProgress, "_every", 0.0)
+    fit = ["fit", name, "--columns", "x,y", *FIT[:-1], "--stream", "--cache", "."]
+    told = outcome([*fit, "-v"], capsys)[2].splitlines()
+    lines = [re.sub(r", \d+\.\d s$", "", line) for line in told]
+    for reading in readings:
+        of_it = [line for line in lines if line.endswith(reading)]
+        assert len(of_it) > 3
+        assert all(re.fullmatch(rf"\[ExKMC\] \d+ rows so far, {reading}", x) for x in of_it[:-1])
+        assert of_it[-1] == f"[ExKMC] 60 rows, {reading}"
+    assert any("round 1 of questions" in line for line in lines)
+    assert "[ExKMC]" not in outcome(fit, capsys)[2]
 
 
 def test_a_fit_to_a_reference_warns_of_identifiers(

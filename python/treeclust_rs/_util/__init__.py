@@ -17,7 +17,7 @@ from .arrays import (
 from .docs import documented, estimator
 from .knees import below_chord, knee
 from .model_json import SCHEMA_VERSION, check_keys, check_list, dumps, float_array, int_array, loads
-from .progress import ProgressBar, progress_line, progress_text
+from .progress import ProgressBar, ReadingProgress, progress_line, progress_text
 from .threads import effective_n_jobs, map_in_order, one_blas_thread
 from .validation import INTEGER, Interval, Options, StrOptions, at_least, is_number
 from .warning import warn_user

@@ -8,11 +8,13 @@ import math
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self, TypeVar
 
 from .words import format_count
+
+_T = TypeVar("_T")
 
 _BAR_WIDTH = 20
 _LOGGER = logging.getLogger("treeclust_rs")
@@ -56,6 +58,42 @@ def progress_line(
         show(f"{leaves}, last gain {gain:.4g}" if gain > 0 else leaves)
 
     return show_leaves
+
+
+class ReadingProgress:
+    """Lines about readings of a table: the rows so far, every few seconds, and all in the end.
+
+    Parameters
+    ----------
+    name : str
+        What the lines begin with.
+    verbose : int
+        0: nothing.
+    """
+
+    # Seconds between two lines of one reading.
+    _every: ClassVar[float] = 5.0
+
+    def __init__(self, name: str, verbose: int) -> None:
+        self._name, self._is_on, self._started = name, bool(verbose), time.perf_counter()
+
+    def follow(
+        self, batches: Iterable[_T], what: str, n_rows_of: Callable[[_T], int] = len
+    ) -> Iterator[_T]:
+        """Yield batches; `what` is done with the rows, as in "text read"."""
+        n_rows, last = 0, time.perf_counter()
+        for batch in batches:
+            n_rows += n_rows_of(batch)
+            yield batch
+            if (now := time.perf_counter()) - last >= self._every:
+                last = now
+                self._show(f"{format_count(n_rows, 'row')} so far, {what}")
+        self._show(f"{format_count(n_rows, 'row')}, {what}")
+
+    def _show(self, text: str) -> None:
+        if self._is_on:
+            elapsed = time.perf_counter() - self._started
+            _print_line(f"[{self._name}] {text}, {elapsed:.1f} s")
 
 
 class ProgressBar:

@@ -14,7 +14,7 @@ from sklearn.utils import get_tags
 
 from .._data import ColumnWarning, Scale, TextNumbersWarning
 from .._reference.checks import DEFAULT_N_CLUSTERS
-from .._util import format_count
+from .._util import ReadingProgress, format_count
 from .._util.arrays import NOISE
 from ..parts import fit_batches
 from ..parts.kept import written
@@ -123,7 +123,8 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     columns = chosen_columns(head, arguments)
     numbers, levels = read_by_options(head, columns, arguments)
     model = _estimator(arguments, columns, None)
-    survey = Survey(stream, columns, numbers, levels, reference)
+    progress = ReadingProgress(type(model).__name__, model.verbose)
+    survey = Survey(stream, columns, numbers, levels, reference, progress)
     survey.look()
     if survey.labels is None:
         _check_rows(arguments, stream.name, stream.n_rows)
@@ -148,7 +149,7 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
 
     ignore_what_was_said(arguments)
     try:
-        _fit_rows(model, rows if reference is None else labelled, reference, arguments.cache)
+        _fit_rows(model, rows if reference is None else labelled, arguments, progress)
     except ValueError as error:
         raise ValueError(str(error).replace("batches has", head.has, 1)) from error
     model._read_as = read_as
@@ -161,13 +162,21 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
 
 
 def _fit_rows(
-    model: Any, rows: Callable[[], Iterator[pl.DataFrame]], reference: str | None, cache: str | None
+    model: Any,
+    rows: Callable[[], Iterator[pl.DataFrame]],
+    arguments: argparse.Namespace,
+    progress: ReadingProgress,
 ) -> None:
     """Fit a model to rows, read anew for each question, or once and kept in a folder."""
+    reference, cache = arguments.reference, arguments.cache
     if cache is None:
         fit_batches(model, rows, reference=reference)
         return
-    with written(lambda path: write_batches(rows(), path), cache) as query:
+
+    def write(path: Path) -> None:
+        write_batches(progress.follow(rows(), "written to --cache"), path)
+
+    with written(write, cache) as query:
         fit_batches(model, query, reference=reference)
 
 

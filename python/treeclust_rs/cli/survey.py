@@ -6,17 +6,18 @@ for first cells, and of each column of text the hashes of its different texts up
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import polars as pl
 
 from .._base import ReadAs
 from .._data.number_text import NumbersSoFar
+from .._util import ReadingProgress
 from .._util.arrays import NOISE
 from .cells import Form, are_missing, as_levels, as_numbers, forms_of_all, in_form
 from .features import Gaps
 from .reading import Source, are_whole, check_labels, is_text_column, no_labels, no_numbers
-from .streaming import Stream
+from .streaming import Batch, Stream
 from .text_facts import Different, LevelFacts, TextFacts, most_different
 
 # Up to how many clusters of a reference are counted: a fit in batches takes fewer.
@@ -36,6 +37,8 @@ class Survey:
         Those of ``--numbers`` and ``--levels``.
     reference : str or None
         The column of labels.
+    progress : ReadingProgress
+        Tells how far the readings are.
     """
 
     def __init__(
@@ -45,8 +48,9 @@ class Survey:
         numbers: Sequence[str],
         levels: Sequence[str],
         reference: str | None,
+        progress: ReadingProgress,
     ) -> None:
-        self._stream, self._columns = stream, list(columns)
+        self._stream, self._columns, self._progress = stream, list(columns), progress
         in_text_file, comma = stream.text is not None, stream.head().has_decimal_comma
         texts = [name for name in columns if is_text_column(pl.Series(dtype=stream.schema[name]))]
         most = most_different(len(texts))
@@ -71,7 +75,7 @@ class Survey:
             looked_at.append(self.labels.name)
         if not looked_at:
             return
-        for batch in self._stream.batches(looked_at):
+        for batch in self._batches(looked_at, "text read"):
             self._add(batch)
         self._stream.forms = {name: facts.forms[0] for name, facts in self._texts.items()}
         if self.labels is not None:
@@ -79,6 +83,10 @@ class Survey:
         self._stream.codes_are_numbers = {
             name: facts.are_numbers for name, facts in self._levels.items()
         }
+
+    def _batches(self, columns: Sequence[str], what: str) -> Iterator[Batch]:
+        batches = self._stream.batches(columns)
+        return self._progress.follow(batches, what, lambda batch: batch.frame.height)
 
     def _add(self, batch: Source) -> None:
         for name, numbers in self._numbers.items():
@@ -108,7 +116,7 @@ class Survey:
     def gaps(self, read_as: ReadAs, chosen_by: str) -> Gaps:
         """Return where cells are missing; raises DataError for infinite cells."""
         gaps = Gaps()
-        for batch in self._stream.batches(self._columns):
+        for batch in self._batches(self._columns, "gaps counted"):
             gaps.add(batch.read(self._columns, read_as), batch.row)
         if gaps.infinite:
             raise self._stream.head().has_cells(gaps.infinite, len(self._columns), chosen_by)

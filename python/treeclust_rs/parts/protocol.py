@@ -381,8 +381,8 @@ class Fit(Generic[Model]):
     number of rows; fewer bins are taken where that would be more than 20 MB.
 
     Where k-means finds the clusters, a warning of columns that look like identifiers or have nearly
-    all of the variance goes by the rows that it sees. With labels or centers none of these is given,
-    but `fit_batches` warns of identifiers by its first 100,000 rows.
+    all of the variance goes by the rows that it sees. With labels or centers there is none of
+    these, but `fit_batches` warns of identifiers by its first 100,000 rows.
     """
 
     # Most bins of a column and most rows that are opened to values, for tests; None: the core's.
