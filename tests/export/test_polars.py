@@ -52,3 +52,5 @@ def test_code_is_plain_to_read() -> None:
     model = tc.ExKMC(2).fit(frame.select("age")).rename_clusters({0: "young", 1: "old"})
     assert model.to_polars_code() == to_polars_code(model)
     assert "column_1 = pl.col('age').cast(pl.Float64)\n" in to_polars_code(model)
+    header = "# The cluster of a row, written by treeclust_rs: frame.with_columns(cluster)\n"
+    assert to_polars_code(model).startswith(f"{header}import polars as pl\n\ncolumn_1 = ")

@@ -78,18 +78,17 @@ def to_polars_code(tree: ClusterTree | HasTree) -> str:
     ValueError
         As `to_polars_expr`.
     """
-    header = [
-        "# The cluster of a row, written by treeclust_rs: frame.with_columns(cluster)",
-        "import datetime",
-        "",
-        "import polars as pl",
-        "import polars.selectors as cs",
-        "",
-    ]
     lines: list[str] = []
     tree = as_tree(tree, method="to_polars_code")
     expression = _expression(tree, _Code("pl"), _Code("cs"), lines)
-    return "\n".join([*header, *lines, f"cluster = {expression!r}", ""])
+    code = "\n".join([*lines, f"cluster = {expression!r}", ""])
+    header = ["# The cluster of a row, written by treeclust_rs: frame.with_columns(cluster)"]
+    if "datetime." in code:
+        header += ["import datetime", ""]
+    header.append("import polars as pl")
+    if "cs." in code:
+        header.append("import polars.selectors as cs")
+    return "\n".join([*header, "", code])
 
 
 def _expression(tree: ClusterTree, pl: Any, cs: Any, lines: list[str] | None = None) -> Any:
