@@ -78,7 +78,7 @@ class ReadingProgress:
         self._name, self._is_on, self._started = name, bool(verbose), time.perf_counter()
 
     def follow(
-        self, batches: Iterable[_T], what: str, n_rows_of: Callable[[_T], int] = len
+        self, batches: Iterable[_T], what: str, n_rows_of: Callable[[_T], int]
     ) -> Iterator[_T]:
         """Yield batches; `what` is done with the rows, as in "text read"."""
         n_rows, last = 0, time.perf_counter()

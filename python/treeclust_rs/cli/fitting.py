@@ -174,7 +174,7 @@ def _fit_rows(
         return
 
     def write(path: Path) -> None:
-        write_batches(progress.follow(rows(), "written to --cache"), path)
+        write_batches(progress.follow(rows(), "written to --cache", len), path)
 
     with written(write, cache) as query:
         fit_batches(model, query, reference=reference)
