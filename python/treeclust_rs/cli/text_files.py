@@ -288,6 +288,11 @@ def _check_encoding(path: Path, name: str, encoding: str | None) -> None:
             f"convert it: iconv -f {guess} -t utf-8 {shlex.quote(name)} > {converted}"
         ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        with open(path, "rb") as binary:
+            if binary.read(2) != b"\x1f\x8b":
+                raise FileError(
+                    f"{name} is not compressed by gzip: name it {name[: -len('.gz')]}."
+                ) from error
         raise FileError(f"{name} is not a whole gzip file: {one_line(error)}") from error
 
 
