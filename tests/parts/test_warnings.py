@@ -97,3 +97,29 @@ def test_other_rows_are_told_at_every_reading(reading: int) -> None:
     with pytest.raises(ValueError, match=r"batches has .* rows now and had"):
         tc.parts.fit_batches(model, batches)
     assert not hasattr(model, "tree_")
+
+
+def test_warnings_name_the_line_of_the_user() -> None:
+    frame = rows().with_columns(group=pl.int_range(90) // 15, other=pl.int_range(90) % 2)
+    whole = frame.drop("group", "other")
+
+    def by_hand(model: tc.ExKMC) -> None:
+        fit = tc.parts.Fit(model, feature_names=whole.columns)
+        while (question := fit.question()) is not None:
+            fit.tell(question.answer(whole, part_id=0))
+        fit.result()
+
+    few = {"max_leaves": 2, "base_tree": None, "random_state": 0}
+    found = set()
+    for fit in (
+        lambda: tc.parts.fit_batches(tc.ExKMC(3, random_state=0), whole),
+        lambda: tc.parts.fit_batches(tc.ExKMC(), frame, reference="group"),
+        lambda: tc.parts.fit_batches(tc.ExKMC(**few), frame.drop("group"), reference="other"),
+        lambda: by_hand(tc.ExKMC(3, random_state=0)),
+    ):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fit()
+        assert {warning.filename for warning in caught} == {__file__}
+        found |= {str(warning.message).split()[0] for warning in caught}
+    assert len(found) > 1, found

@@ -20,5 +20,5 @@ from .model_json import SCHEMA_VERSION, check_keys, check_list, dumps, float_arr
 from .progress import ProgressBar, ReadingProgress, progress_line, progress_text
 from .threads import effective_n_jobs, map_in_order, one_blas_thread
 from .validation import INTEGER, Interval, Options, StrOptions, at_least, is_number
-from .warning import warn_user
+from .warning import level_of_user, warn_user
 from .words import column_name, format_count, format_number, format_short, listed, quoted_column

@@ -17,7 +17,7 @@ import polars as pl
 
 from .._data import IdentifiersSoFar
 from .._data.frames import frame_source, string_names
-from .._util import listed
+from .._util import level_of_user, listed
 from .engines import BesideColumns
 from .kept import KeptRows, write_query, written
 from .protocol import Fit, Gathering, Model
@@ -149,7 +149,7 @@ def fit_batches(
                 # What a conversation calls a part is here all that the user gave.
                 raise ValueError(str(error).replace("Part 0 has", "batches has", 1)) from None
             if looks:
-                identifiers.warn(stacklevel=3)
+                identifiers.warn(stacklevel=level_of_user() + 1)
     return fit.result()
 
 

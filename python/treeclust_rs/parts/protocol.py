@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sized
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -41,7 +40,9 @@ from .._util import (
     distinct,
     effective_n_jobs,
     format_count,
+    level_of_user,
     progress_text,
+    warn_user,
 )
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
@@ -626,7 +627,7 @@ class Fit(Generic[Model]):
         )
         classes = self._core.classes or list(range(k))
         if self._core.classes is not None:
-            warn_of_misfit(found.misfit, stacklevel=2)
+            warn_of_misfit(found.misfit, stacklevel=level_of_user())
         base_centers = None
         if cut_score_of(model) is not None:
             encoding = Encoding.of(self._table, np.zeros_like(found.scale), found.scale)
@@ -639,7 +640,7 @@ class Fit(Generic[Model]):
             tree.filled_clusters,
             np.flatnonzero(found.label_rows),
             model._lost_advice,
-            stacklevel=2,
+            stacklevel=level_of_user() + 1,
         )
         means = None if found.means is None else self._leaf_means(found, tree)
         training = TrainingState(None, means, found.centers)
@@ -685,10 +686,8 @@ def _number_of_columns(centers: FloatArray | None, names: Sized | None, given: i
 def _warn_of_sample(before: float | None, cost: float) -> None:
     """Warn if the centers of a sample cost much more than those they have moved to."""
     if before is not None and before - cost > _MAX_GAIN * before:
-        warnings.warn(
+        warn_user(
             f"The clusters of a sample cost {before / cost - 1:.1%} more than what they have become"
             " by moving to the means of all their rows: the sample says little of the clusters. "
-            "Give centers of your own as reference=, or try another random_state.",
-            UserWarning,
-            stacklevel=3,
+            "Give centers of your own as reference=, or try another random_state."
         )

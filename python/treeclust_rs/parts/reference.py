@@ -15,7 +15,7 @@ from .._reference.centers import Centers
 from .._reference.checks import check_distinct
 from .._reference.kmeans import make_reference
 from .._reference.read import ReferenceInput
-from .._util import FloatArray
+from .._util import FloatArray, level_of_user
 from ..estimators.exkmc import ExKMC
 from ..estimators.imm import IMM
 from .columns import table_of_sample
@@ -77,7 +77,7 @@ class ReferenceFinder:
                 units.scale,
                 self.model.scale,
                 compares_columns=False,
-                stacklevel=5,
+                stacklevel=level_of_user() + 1,
             )
         if found is None and self.given is not None:
             found = _Found(Centers.from_own(self.given, encoding))
@@ -134,7 +134,7 @@ class ReferenceFinder:
         model, weights = self.model, np.ascontiguousarray(rows[:, -1])
         table = table_of_sample(rows[:, :-1], self.columns)
         weight = None if (weights == 1.0).all() else weights
-        warn_of_columns(table, weight, units.scale, model.scale, stacklevel=6)
+        warn_of_columns(table, weight, units.scale, model.scale, stacklevel=level_of_user() + 1)
         data = WeightedRows(table, weight, units, self.threads)
         has_base = cut_score_of(model) is not None
         reference = make_reference(
