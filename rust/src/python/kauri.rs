@@ -95,10 +95,12 @@ pub fn fit_kauri(
         }
         KernelArgument::Dense(matrix) => {
             let (values, width) = (slice2(matrix)?, matrix.as_array().ncols());
-            if is_gram {
-                Kernel::Gram { k: values, n: width }
-            } else {
-                Kernel::Features { z: values, rank: width }
+            // Beside levels alone there is a column of zeros in the place of numbers, which adds nothing to any sum.
+            let has_none = !levels.is_empty() && values.iter().all(|&x| x == 0.0);
+            match is_gram {
+                true => Kernel::Gram { k: values, n: width },
+                false if has_none => Kernel::Features { z: &[], rank: 0 },
+                false => Kernel::Features { z: values, rank: width },
             }
         }
     };
