@@ -65,6 +65,9 @@ def test_other_packages_get_the_encoded_table_and_the_row_says_so(gaps):
 def test_a_method_that_refuses_the_table_is_named_in_the_error():
     with pytest.raises(TypeError, match=r"ExGreedy needs numbers.*BestTree, IMM, ExKMC"):
         tc.compare(frame_of(), [tc.ExGreedy()], 3)
+    gaps = np.where(np.arange(60).reshape(30, 2) == 7, np.nan, np.arange(60.0).reshape(30, 2))
+    with pytest.raises(ValueError, match=r"^ObliqueTree\S*: Input X contains NaN.*BestTree, IMM"):
+        tc.compare(gaps, [tc.IMM(), tc.ObliqueTree()], 3)
     with pytest.raises(ValueError, match="contains inf"):
         tc.compare(frame_of().with_columns(age=np.inf), [tc.IMM()], 3)
 

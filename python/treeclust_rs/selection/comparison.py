@@ -195,8 +195,9 @@ def compare(
     TypeError
         If one of the methods is none of these.
     ValueError
-        If a cell is infinite, a fit is refused (as by a method that needs complete numbers), labels
-        are not one per row, or a method that explains the reference has another number of clusters.
+        If a cell is infinite, a fit is refused (as by a method that needs complete numbers: its
+        name begins the message), labels are not one per row, or a method that explains the
+        reference has another number of clusters.
 
     Warns
     -----
@@ -267,8 +268,13 @@ def compare(
         fitted = fits.run_all(
             _fitted,
             (
-                (model, encoded if encoded is not None and _needs_encoding(model) else X, weight)
-                for *_, model in tasks
+                (
+                    name,
+                    model,
+                    encoded if encoded is not None and _needs_encoding(model) else X,
+                    weight,
+                )
+                for name, *_, model in tasks
             ),
             n_jobs,
             bar,
@@ -519,7 +525,19 @@ class _Measured:
     warnings: list[tuple[type[Warning], str]]
 
 
-def _fitted(model: Any, X: Any, weight: FloatArray | None) -> _Measured:
+def _fitted(name: str, model: Any, X: Any, weight: FloatArray | None) -> _Measured:
+    """As `_measured`; errors name the method."""
+    try:
+        return _measured(model, X, weight)
+    except (TypeError, ValueError) as error:
+        # Some begin with it.
+        named = str(error).startswith(type(model).__name__)
+        if named or type(error) not in (TypeError, ValueError):
+            raise
+        raise type(error)(f"{name}: {error}") from error
+
+
+def _measured(model: Any, X: Any, weight: FloatArray | None) -> _Measured:
     """Fit a model where that is needed, and return it with its labels."""
     if isinstance(model, np.ndarray):
         return _Measured(model, model, None, [])
