@@ -352,7 +352,7 @@ impl Growth {
             }
         }
         if !wanted.is_empty() {
-            let n_bins = bins_by_promise(&promises);
+            let n_bins = bins_by_promise(&promises, self.nodes[id].n);
             let ranges = wanted.into_iter().zip(n_bins);
             let range = |((n_rows, open), n_bins)| Range { n_rows, n_bins, open };
             return Ok(ranges.map(range).collect());

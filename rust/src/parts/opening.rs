@@ -9,6 +9,8 @@ pub(super) const SMALLER_BINS: usize = 256;
 const MANY_SMALLER_BINS: usize = 2048;
 /// A node's ranges all have so many up to this number of ranges: with fewer bins some would take a round more.
 const FEW_RANGES: usize = 128;
+/// And if the node has more rows: what is sent of them is a small part of their number, and rounds take long.
+const MANY_ROWS: u64 = 1 << 22;
 /// Fewest smaller bins of one of many ranges.
 const LEAST_SMALLER_BINS: usize = 32;
 /// As many bins with the most rows that are always opened to values have the rows that are in one round: a round less
@@ -23,12 +25,13 @@ pub(super) struct Range {
     pub open: Open,
 }
 
-/// Numbers of smaller bins of a node's ranges, by how much better than the best cut known theirs may be.
+/// Numbers of smaller bins of the ranges of a node of `n_rows` rows, by how much better than the best cut known theirs may
+/// be.
 ///
 /// Hundreds of ranges hide a better cut where the cuts between bins are worth little. Most of these may be better by a
 /// small part of what the best of them may, and some bins are enough to tell that they are not.
-pub(super) fn bins_by_promise(promises: &[f64]) -> Vec<usize> {
-    if promises.len() <= FEW_RANGES {
+pub(super) fn bins_by_promise(promises: &[f64], n_rows: u64) -> Vec<usize> {
+    if promises.len() <= FEW_RANGES || n_rows > MANY_ROWS {
         return vec![SMALLER_BINS; promises.len()];
     }
     let most = promises.iter().copied().fold(0.0, f64::max);
@@ -93,13 +96,14 @@ mod tests {
 
     #[test]
     fn ranges_have_smaller_bins_by_what_they_may_hide() {
-        assert_eq!(bins_by_promise(&[1e-9, 1.0]), [256, 256]);
-        assert_eq!(bins_by_promise(&[4.0; 300]), [256; 300]);
-        assert_eq!(bins_by_promise(&[0.0; 300]), [32; 300]); // ties
+        assert_eq!(bins_by_promise(&[1e-9, 1.0], 9_000), [256, 256]);
+        assert_eq!(bins_by_promise(&[4.0; 300], 9_000), [256; 300]);
+        assert_eq!(bins_by_promise(&[0.0; 300], 9_000), [32; 300]); // ties
         let mut many = vec![0.01; 1_000];
         many[7] = 1.0;
         many[8] = 0.5;
-        let n_bins = bins_by_promise(&many);
+        assert_eq!(bins_by_promise(&many, 1 << 23), [256; 1_000]);
+        let n_bins = bins_by_promise(&many, 9_000);
         assert_eq!((n_bins[6], n_bins[7], n_bins[8]), (32, 256, 128));
     }
 
