@@ -90,7 +90,13 @@ impl Bins {
     /// [`Error::Value`] if they are not the same bins.
     pub fn merge(&mut self, other: &Bins) -> Result<()> {
         if self.of_values {
-            return self.merge_values(other);
+            let are_alike = other.of_values
+                && self.width == other.width
+                && [self, other].iter().all(|bins| bins.sums.is_some());
+            if are_alike {
+                self.unite(other);
+            }
+            return if are_alike { Ok(()) } else { Err(other_question()) };
         }
         if self.count.len() != other.count.len() {
             return Err(other_question());
@@ -108,15 +114,10 @@ impl Bins {
         }
     }
 
-    /// The union of the values.
-    fn merge_values(&mut self, other: &Bins) -> Result<()> {
-        let (Some(own), Some(others)) = (&self.sums, &other.sums) else {
-            return Err(other_question());
-        };
+    /// The union of the values; both have as many sums of each.
+    pub(super) fn unite(&mut self, other: &Bins) {
+        let (Some(own), Some(others)) = (&self.sums, &other.sums) else { return };
         let width = self.width;
-        if width != other.width || !other.of_values {
-            return Err(other_question());
-        }
         let none = ExactSums::new(width);
         let (mut of_own, mut of_others) = (vec![], vec![]);
         let (mut count, mut values) = (vec![], vec![]);
@@ -147,7 +148,6 @@ impl Bins {
         sums.merge(&ExactSums::gather(&of_others));
         (self.low, self.high) = (values.clone(), values);
         (self.count, self.sums) = (count, Some(sums));
-        Ok(())
     }
 
     pub fn write(&self, writer: &mut Writer) {

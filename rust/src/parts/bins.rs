@@ -1,28 +1,28 @@
 //! Rows in bins: how they are added up, and how the criterion reads them.
 
-use std::collections::BTreeMap;
-
 use super::answer::Bins;
 use super::question::Open;
 use crate::criterion::{ColumnForm, OwnGroups};
 use crate::error::{Error, Result};
 use crate::exact::{ExactRows, ExactSums};
 
+/// Rows that are held before their values are added up.
+const ROWS_HELD: usize = 1 << 12;
+
 /// [`Bins`] on their way.
 pub(super) struct GatheredBins {
     bins: Bins,
     sums: Option<ExactRows>,
-    /// By value, in an order of bits that is that of the values: rows and sums.
-    values: BTreeMap<u64, (f64, u64, ExactSums)>,
+    /// Of values: rows that are not in the bins yet, each its cell and its sums.
+    rows: Vec<f64>,
 }
 
 impl GatheredBins {
     pub fn new(n: usize, with_sums: bool, of_values: bool, width: usize) -> Self {
-        GatheredBins {
-            bins: Bins::empty(n, of_values, width),
-            sums: (with_sums && !of_values).then(|| ExactRows::new(n, width)),
-            values: BTreeMap::new(),
-        }
+        let mut bins = Bins::empty(n, of_values, width);
+        bins.sums = of_values.then(|| ExactSums::new(n * width));
+        let sums = (with_sums && !of_values).then(|| ExactRows::new(n, width));
+        GatheredBins { bins, sums, rows: vec![] }
     }
 
     /// Bins of an opened range.
@@ -45,11 +45,13 @@ impl GatheredBins {
         }
     }
 
+    /// Adds a row to its value.
     pub fn add_value(&mut self, x: f64, sums: &[f64]) {
-        let new = || (x, 0, ExactSums::new(sums.len()));
-        let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
-        *count += 1;
-        sums.iter().enumerate().for_each(|(place, &sum)| of_value.add(place, sum));
+        self.rows.push(x);
+        self.rows.extend(sums);
+        if self.rows.len() >= ROWS_HELD * (1 + self.bins.width) {
+            self.add_up();
+        }
     }
 
     /// Adds a row that has one sum.
@@ -63,28 +65,35 @@ impl GatheredBins {
 
     /// Adds a row that has one sum to its value.
     pub fn add_value_one(&mut self, x: f64, column: usize, sum: f64) {
-        let new = || (x, 0, ExactSums::new(self.bins.width));
-        let (_, count, of_value) = self.values.entry(ordered_bits(x)).or_insert_with(new);
-        *count += 1;
-        of_value.add(column, sum);
+        let mut sums = vec![0.0; self.bins.width];
+        sums[column] = sum;
+        self.add_value(x, &sums);
+    }
+
+    /// Adds the rows that are held to their values.
+    fn add_up(&mut self) {
+        let width = self.bins.width;
+        let mut rows: Vec<&[f64]> = self.rows.chunks(1 + width).collect();
+        rows.sort_unstable_by(|a, b| a[0].total_cmp(&b[0]));
+        let values: Vec<&[&[f64]]> = rows.chunk_by(|a, b| a[0] == b[0]).collect();
+        let mut bins = Bins::empty(values.len(), true, width);
+        let mut sums = ExactRows::new(values.len(), width);
+        for (value, rows) in values.iter().enumerate() {
+            bins.count[value] = rows.len() as u64;
+            (bins.low[value], bins.high[value]) = (rows[0][0], rows[0][0]);
+            rows.iter().for_each(|row| sums.add(value, &row[1..]));
+        }
+        bins.sums = Some(sums.finish());
+        self.rows = vec![];
+        self.bins.unite(&bins);
     }
 
     pub fn finish(mut self) -> Bins {
-        if !self.bins.of_values {
-            self.bins.sums = self.sums.map(ExactRows::finish);
-            return self.bins;
+        match self.bins.of_values {
+            true => self.add_up(),
+            false => self.bins.sums = self.sums.map(ExactRows::finish),
         }
-        let width = self.bins.width;
-        let mut bins = Bins::empty(0, true, width);
-        let mut pieces = vec![];
-        for (x, count, sums) in self.values.values() {
-            bins.count.push(*count);
-            bins.low.push(*x);
-            bins.high.push(*x);
-            pieces.push((sums, 0..width));
-        }
-        bins.sums = Some(ExactSums::gather(&pieces));
-        bins
+        self.bins
     }
 }
 
