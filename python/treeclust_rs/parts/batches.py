@@ -276,7 +276,7 @@ def collected(frame: pl.LazyFrame) -> Iterator[pl.DataFrame]:
         yield frame.collect()
         return
     before = os.environ.get(_READ_AHEAD)
-    os.environ.setdefault(_READ_AHEAD, "2")  # polars has no other way to be told
+    os.environ.setdefault(_READ_AHEAD, "1")  # polars has no other way to be told
     try:
         yield from frame.collect_batches(maintain_order=True, chunk_size=_BATCH)
     finally:
