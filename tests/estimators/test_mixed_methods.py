@@ -223,9 +223,19 @@ def test_centers_and_estimators_as_reference_of_kernel_expand():
 # ---- Kauri --------------------------------------------------------------------------------
 
 
+def levels_alone(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.select(
+        "region",
+        pl.col("newsletter").cast(pl.String),
+        age=(pl.col("age") // 10).cast(pl.String),
+        signup=pl.col("signup").dt.year().cast(pl.String),
+    )
+
+
+@pytest.mark.parametrize("columns", [pl.DataFrame.clone, levels_alone], ids=["all", "levels"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-def test_kauri_clusters_the_filled_table(weighted):
-    frame = table(gaps=0.15)
+def test_kauri_clusters_the_filled_table(weighted, columns):
+    frame = columns(table(gaps=0.15))
     weight = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else np.ones(N)
     sample_weight = weight if weighted else None
     model = clone(METHODS["Kauri"]).fit(frame, sample_weight=sample_weight)
@@ -239,7 +249,7 @@ def test_kauri_clusters_the_filled_table(weighted):
     assert model.objective(frame, sample_weight=sample_weight) == pytest.approx(
         model.objective_, rel=1e-9
     )
-    complete = clone(METHODS["Kauri"]).fit(table(gaps=0.0))
+    complete = clone(METHODS["Kauri"]).fit(columns(table(gaps=0.0)))
     assert complete.kernel_cost_ == complete.inertia_
 
 

@@ -75,9 +75,13 @@ impl ExactSums {
         self.len == 0
     }
 
-    /// Whether all sums are 0.
-    pub fn is_zero(&self) -> bool {
-        (0..self.len).all(|place| self.rounded(place) == 0.0)
+    /// Whether these are the same sums, each exactly.
+    pub fn equals(&self, other: &ExactSums) -> bool {
+        let mut rest = self.clone();
+        self.len == other.len && {
+            rest.take_away(other);
+            (0..self.len).all(|place| rest.rounded(place) == 0.0)
+        }
     }
 
     /// Bytes of the counters.

@@ -221,12 +221,8 @@ impl Bins {
             [] => vec![(sums, place(0)..place(width))],
             labels => labels.iter().map(|&l| (sums, place(l)..place(l) + 1)).collect(),
         };
-        let mut rest = smaller.total();
-        let is_like = rest.len() == open.width(width);
-        if is_like {
-            rest.take_away(&ExactSums::gather(&of_labels));
-        }
-        if smaller.n_rows() != self.count[bin] || !is_like || !rest.is_zero() {
+        let is_all = smaller.total().equals(&ExactSums::gather(&of_labels));
+        if smaller.n_rows() != self.count[bin] || !is_all {
             return Err(Error::Value(format!(
                 "The rows of column {} (counting from 0) from {} to {} are not those of before: an answer or a checkpoint of the fit is damaged.",
                 open.feature, open.low, open.high

@@ -128,15 +128,8 @@ pub(super) fn check_counts<'a>(bins: impl IntoIterator<Item = &'a Bins>) -> Resu
 /// [`Error::Value`] if they are not.
 pub(super) fn check_totals(columns: &[Bins]) -> Result<()> {
     let Some((first, others)) = columns.split_first() else { return Ok(()) };
-    let total = first.total();
-    let is_like = |bins: &Bins| {
-        let mut rest = bins.total();
-        let has_width = rest.len() == total.len();
-        if has_width {
-            rest.take_away(&total);
-        }
-        has_width && rest.is_zero() && bins.n_rows() == first.n_rows()
-    };
+    let (n_rows, total) = (first.n_rows(), first.total());
+    let is_like = |bins: &Bins| bins.n_rows() == n_rows && bins.total().equals(&total);
     match others.iter().all(is_like) {
         true => Ok(()),
         false => Err(Error::Value(

@@ -15,7 +15,7 @@ use super::side_labels::SideLabels;
 use crate::criterion::intervals::IntervalCost;
 use crate::criterion::label_cost::{CutKind, LabelCost};
 use crate::criterion::sums::AdditiveNode;
-use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, NodeScale, OwnGroups};
+use crate::criterion::{ColumnForm, Criterion, Cut, CutForm, Groups, NodeScale, OwnGroups};
 use crate::error::Result;
 use crate::exact::ExactSums;
 use crate::grow::{test_of, with_all_sides};
@@ -122,8 +122,12 @@ impl Cuts {
         feature: usize,
         bins: &Bins,
     ) -> (ColumnBound, Vec<f64>) {
-        let (groups, mut inside) = (self.groups(feature, bins), vec![0.0; bins.count.len()]);
-        let groups = groups.view(feature);
+        self.bound_of(node, self.groups(feature, bins).view(feature))
+    }
+
+    /// [`Cuts::bound`] of bins as the criterion reads them.
+    fn bound_of(&self, node: &AdditiveNode, groups: Groups<'_>) -> (ColumnBound, Vec<f64>) {
+        let mut inside = vec![0.0; groups.len()];
         let edge = match self.kind {
             CutKind::Threshold => self.costs.bounds(node, groups, &mut inside),
             CutKind::Interval => IntervalCost::new(&self.costs).bounds(node, groups, &mut inside),
@@ -142,13 +146,13 @@ impl Cuts {
         bins: &Bins,
         floor: f64,
     ) -> Vec<(usize, f64, Vec<usize>)> {
-        let (_, inside) = self.bound(node, feature, bins);
+        let groups = self.groups(feature, bins);
+        let (_, inside) = self.bound_of(node, groups.view(feature));
         let hides = |&bin: &usize| inside[bin] > f64::NEG_INFINITY && inside[bin] >= floor;
         let hiding: Vec<usize> = (0..inside.len()).filter(hides).collect();
         if hiding.is_empty() {
             return vec![];
         }
-        let groups = self.groups(feature, bins);
         let sides = SideLabels::new(node, groups.view(feature), self.kind);
         // Labels of children are chosen with a margin, too.
         let floor = floor - self.scale(node).margin;

@@ -46,16 +46,15 @@ pub(super) fn open_ranges(mut ranges: Vec<Range>, most_values: u64) -> Vec<Open>
     let mut left_over = MORE_VALUES * most_values;
     for i in by_rows {
         let Range { n_rows, n_bins, open } = &mut ranges[i];
-        // Of many ranges one with as many rows as it would have smaller bins takes no more bytes as values.
-        let few =
-            if *n_bins < SMALLER_BINS { most_values.min(*n_bins as u64) } else { most_values };
-        if *n_rows > few && *n_rows > left_over {
-            // Each then has half as many rows as are opened to values: a round less for the largest nodes.
+        let (few, n_bins) = if *n_bins < SMALLER_BINS {
+            // Of many ranges one with as many rows as it would have smaller bins takes no more bytes as values.
+            (most_values.min(*n_bins as u64), *n_bins)
+        } else {
+            // Each bin then has half as many rows as are opened to values: a round less for the largest nodes.
             let enough = (n_rows.div_ceil(most_values.max(1)) as usize).saturating_mul(2);
-            let n_bins = match *n_bins {
-                SMALLER_BINS => enough.clamp(SMALLER_BINS, MANY_SMALLER_BINS),
-                fewer => fewer,
-            };
+            (most_values, enough.clamp(SMALLER_BINS, MANY_SMALLER_BINS))
+        };
+        if *n_rows > few && *n_rows > left_over {
             open.ends = Some(smaller_ends(open.low, open.high, n_bins));
         }
         left_over = left_over.saturating_sub(*n_rows);
