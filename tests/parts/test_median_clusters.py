@@ -133,16 +133,32 @@ def test_a_base_parts_own_clusters_by_the_shares_of_their_levels():
     assert both(make, frame, None, [0, 7, 7, 190, n], rng)
 
 
-def test_questions_of_medians_are_few():
+@pytest.mark.parametrize("cuts", ["threshold", "interval"])
+@pytest.mark.parametrize("scale", [None, "standard", "robust"])
+@pytest.mark.parametrize("criterion", ["kmeans", "kmedians"])
+def test_labels_take_few_rounds(criterion, scale, cuts):
     rng = np.random.default_rng(4)
-    frame, labels = mixed_frame(rng, 400), labels_of(rng, 400)
-    model = tc.ExKMC(criterion="kmedians", base_tree=None, max_leaves=8, n_jobs=1)
-    fit, kinds = Fit(model, feature_names=frame.columns, labels=True), []
-    while (question := fit.question()) is not None:
-        fit.tell(question.answer(frame, part_id=0, labels=labels))
-        kinds.append(question._core.is_about_ranks)
-    assert sum(kinds) <= 8
-    assert fit.n_rounds <= 2 * fit.result().tree_.max_depth + 14
+    for n, leaves in ((400, 4), (400, 8), (3000, 20), (20_000, 4)):
+        frame = mixed_frame(rng, n, gaps=0.2 * (leaves % 8 == 4))
+        middle = frame["amount"].median()
+        labels = (
+            frame.select(
+                (pl.col("amount") > middle).fill_null(False) * 1
+                + (pl.col("count") == 3).fill_null(False) * 2
+            )
+            .to_series()
+            .to_numpy()
+        )
+        model = tc.ExKMC(
+            criterion=criterion, base_tree=None, max_leaves=leaves, scale=scale, cuts=cuts, n_jobs=1
+        )
+        fit, n_ranks = Fit(model, feature_names=frame.columns, labels=True), 0
+        while (question := fit.question()) is not None:
+            fit.tell(question.answer(frame, part_id=0, labels=labels))
+            n_ranks += question._core.is_about_ranks
+        # Medians of the labels, with the quartiles, and of the clusters.
+        assert n_ranks <= (6 if criterion == "kmedians" else 3)
+        assert fit.n_rounds <= 2 * fit.result().tree_.max_depth + 10
 
 
 @pytest.mark.filterwarnings("ignore:X has levels that ExKMC did not see:UserWarning")  # damaged

@@ -141,16 +141,16 @@ impl PartsFit {
             0 => Phase::Sample,
             1 => Phase::Rows { ends: read_ends(&mut reader, d)? },
             2 => {
-                let columns = read_columns(&mut reader, d)?;
+                let columns = fit.read_columns(&mut reader)?;
                 Phase::Mean { columns, shift: reader.numbers(d)? }
             }
             3 => {
-                let columns = read_columns(&mut reader, d)?;
+                let columns = fit.read_columns(&mut reader)?;
                 let shift = reader.numbers(d)?;
                 Phase::Deviation { columns, shift, mean: reader.numbers(d)? }
             }
             6 => {
-                let columns = read_columns(&mut reader, d)?;
+                let columns = fit.read_columns(&mut reader)?;
                 let (shift, scale) = (reader.numbers(d)?, reader.numbers(d)?);
                 let means = match fit.classes.as_ref().map(Classes::len) {
                     Some(k) => Some(Box::new(LabelCenters::read(&mut reader, d, k)?)),
@@ -162,7 +162,7 @@ impl PartsFit {
                 let Some(k) = fit.classes.as_ref().map(Classes::len) else {
                     return Err(reader.broken());
                 };
-                let columns = read_columns(&mut reader, d)?;
+                let columns = fit.read_columns(&mut reader)?;
                 Phase::Means(LabelMeans::read(&mut reader, columns, d, k)?)
             }
             13 => {
@@ -181,7 +181,7 @@ impl PartsFit {
             }
             7 => Phase::Lloyd { base: read_base(&mut reader, &fit.columns)?, pass: reader.u64()? },
             10 => {
-                let (columns, shift) = (read_columns(&mut reader, d)?, reader.numbers(d)?);
+                let (columns, shift) = (fit.read_columns(&mut reader)?, reader.numbers(d)?);
                 let mut ranks = fit.quartiles();
                 ranks.read(&mut reader)?;
                 Phase::Quartiles { columns, shift, ranks }
@@ -222,6 +222,19 @@ impl PartsFit {
         };
         reader.end()?;
         Ok(fit)
+    }
+
+    /// Reads what [`write_columns`] wrote.
+    pub(super) fn read_columns(&self, reader: &mut Reader<'_>) -> Result<Columns> {
+        let d = self.settings.n_features;
+        let (ends, rows) = (read_ends(reader, d)?, reader.f64s()?);
+        let (spreads, medians) = (reader.f64s()?, reader.f64s()?);
+        let of_labels = self.classes.as_ref().map_or(0, |classes| classes.len() * d);
+        let are_medians = medians.is_empty() || medians.len() == of_labels;
+        if !rows.len().is_multiple_of(d + 1) || ![0, d].contains(&spreads.len()) || !are_medians {
+            return Err(reader.broken());
+        }
+        Ok(Columns { ends, rows, spreads, medians, levels: read_levels(reader, d)? })
     }
 }
 
@@ -315,6 +328,7 @@ pub(super) fn write_columns(writer: &mut Writer, columns: &Columns) {
     columns.ends.iter().for_each(|ends| writer.f64s(ends));
     writer.f64s(&columns.rows);
     writer.f64s(&columns.spreads);
+    writer.f64s(&columns.medians);
     write_levels(writer, &columns.levels);
 }
 
@@ -324,14 +338,6 @@ fn read_ends(reader: &mut Reader<'_>, d: usize) -> Result<Vec<Vec<f64>>> {
         return Err(reader.broken());
     }
     Ok(ends)
-}
-
-pub(super) fn read_columns(reader: &mut Reader<'_>, d: usize) -> Result<Columns> {
-    let (ends, rows, spreads) = (read_ends(reader, d)?, reader.f64s()?, reader.f64s()?);
-    if !rows.len().is_multiple_of(d + 1) || ![0, d].contains(&spreads.len()) {
-        return Err(reader.broken());
-    }
-    Ok(Columns { ends, rows, spreads, levels: read_levels(reader, d)? })
 }
 
 fn write_base(writer: &mut Writer, base: &Base) {

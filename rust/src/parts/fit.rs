@@ -11,7 +11,7 @@ use super::classes::{Classes, LabelRule};
 use super::columns::{FoundColumn, PartColumn, numbers_of};
 use super::gathering::hash;
 use super::growth::{Growth, Replayed, Step, Wanted};
-use super::label_means::{LabelCenters, LabelMeans};
+use super::label_means::{LabelCenters, LabelMeans, rounded};
 use super::label_medians::LabelMedians;
 use super::quantiles::Ranks;
 use super::question::{
@@ -24,7 +24,6 @@ use crate::costs::{Metric, Units};
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::label_cost::CutKind;
 use crate::error::{Error, Result};
-use crate::exact::ExactSums;
 use crate::grow::Limits;
 
 pub(super) const KIND: u8 = b'f';
@@ -115,6 +114,8 @@ pub(super) struct Columns {
     pub rows: Vec<f64>,
     /// Units by quartiles, NaN where these tell none; empty if they are not asked for.
     pub spreads: Vec<f64>,
+    /// The medians of labels that rows bring, k x d, where they came with the quartiles; else empty.
+    pub medians: Vec<f64>,
     /// [`ReferenceRows::levels`].
     pub levels: Vec<Option<Vec<f64>>>,
 }
@@ -281,12 +282,18 @@ impl PartsFit {
                 places.dedup();
                 Ask::Rows { starts, places }
             }
-            Phase::Quartiles { columns, ranks, .. } => Ask::Ranks(RanksAsk {
-                nodes: vec![TestNode::leaf()],
-                groups: vec![0],
-                all: 1,
-                opens: ranks.opens(&columns.ends),
-            }),
+            Phase::Quartiles { columns, ranks, .. } => {
+                let opens = ranks.opens(&columns.ends);
+                match self.labels_of_medians() {
+                    Some(k) => Ask::Ranks(RanksAsk::of_labels(k, opens)),
+                    None => Ask::Ranks(RanksAsk {
+                        nodes: vec![TestNode::leaf()],
+                        groups: vec![0],
+                        all: 1,
+                        opens,
+                    }),
+                }
+            }
             Phase::Mean { shift, .. } => {
                 Ask::Moments { shift: shift.clone(), mean: vec![0.0; d], power: 1 }
             }
@@ -491,7 +498,8 @@ impl PartsFit {
                 let shift: Vec<f64> = self.columns.iter().enumerate().map(middle).collect();
                 let places = self.reference_places();
                 let rows = places.iter().flat_map(|place| rows[place].iter().copied()).collect();
-                let columns = Columns { ends, rows, spreads: vec![], levels: vec![] };
+                let (spreads, medians, levels) = (vec![], vec![], vec![]);
+                let columns = Columns { ends, rows, spreads, medians, levels };
                 match &self.settings.scale {
                     ScaleRule::Robust => {
                         let ranks = self.quartiles();
@@ -511,13 +519,23 @@ impl PartsFit {
                     return Ok(Phase::Quartiles { columns, shift, ranks });
                 }
                 columns.spreads = ranks.spreads();
-                match columns.spreads.iter().any(|spread| spread.is_nan()) {
-                    true => Ok(Phase::Mean { columns, shift }),
-                    false => {
-                        let scale = columns.spreads.clone();
-                        self.start(columns, shift, scale)
-                    }
+                if self.labels_of_medians().is_some() {
+                    columns.medians = ranks.lower_medians();
                 }
+                let are_unknown = |(column, spread): (&PartColumn, &f64)| {
+                    column.levels.is_none() && spread.is_nan()
+                };
+                if self.columns.iter().zip(&columns.spreads).any(are_unknown) {
+                    return Ok(Phase::Mean { columns, shift });
+                }
+                if self.has_levels() && self.classes.is_none() {
+                    // For the weights of the levels; those of labels come with their means.
+                    let mean = vec![0.0; shift.len()];
+                    return Ok(Phase::Deviation { columns, shift, mean });
+                }
+                let unit = |spread: &f64| if spread.is_nan() { 1.0 } else { *spread };
+                let scale = columns.spreads.iter().map(unit).collect();
+                self.start(columns, shift, scale)
             }
             (Phase::Mean { columns, shift }, Body::Moments { sums, .. }) => {
                 // NaN where no cell is observed.
@@ -542,8 +560,7 @@ impl PartsFit {
                     }
                 });
                 let scale = scale.collect::<Result<Vec<f64>>>()?;
-                let rounded = |sums: &Option<ExactSums>| sums.as_ref().map(ExactSums::all_rounded);
-                columns.levels = levels.iter().map(rounded).collect();
+                columns.levels = rounded(&levels);
                 self.start(columns, shift, scale)
             }
             (Phase::Means(known), Body::Means(sums)) => self.know_means(known, &sums),
@@ -611,7 +628,7 @@ impl PartsFit {
             (_, Some(classes))
                 if self.settings.metric == Metric::Manhattan && !self.has_levels() =>
             {
-                return Ok(self.begin_medians(columns, units, classes.len(), None));
+                return self.begin_medians(columns, units, classes.len(), None);
             }
             (_, Some(classes)) => {
                 return Ok(Phase::Means(LabelMeans::new(columns, units, classes.len())));
@@ -672,9 +689,19 @@ impl PartsFit {
         Ok(Phase::Grow { base, growth, wanted: Growth::first() })
     }
 
-    /// The search for the quartiles of all rows.
+    /// The number of labels that rows bring if their medians are wanted.
+    fn labels_of_medians(&self) -> Option<usize> {
+        let are_wanted = self.settings.metric == Metric::Manhattan;
+        self.classes.as_ref().map(Classes::len).filter(|_| are_wanted)
+    }
+
+    /// The search for the quartiles of all rows, and for the medians of labels if these are wanted.
     pub(super) fn quartiles(&self) -> Ranks {
-        Ranks::quartiles(&self.columns, self.settings.most_values())
+        let (columns, most) = (&self.columns, self.settings.most_values());
+        match self.labels_of_medians() {
+            Some(k) => Ranks::medians_and_quartiles(k, columns, most),
+            None => Ranks::quartiles(columns, most),
+        }
     }
 
     /// The search for the medians of clusters.

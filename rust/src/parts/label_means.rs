@@ -9,7 +9,7 @@
 use super::answer::{read_columns, write_columns};
 use super::bytes::{Reader, Writer};
 use super::checkpoint::{read_levels, write_levels};
-use super::fit::{Base, Columns, PartsFit, Phase};
+use super::fit::{Base, Columns, PartsFit, Phase, ScaleRule};
 use super::gathering::{add_level, add_observed, cells_of};
 use super::label_medians::{read_modes, write_modes};
 use super::question::Geometry;
@@ -97,6 +97,11 @@ impl MeansSums {
         let (observed, levels) = (read_columns(reader)?, read_columns(reader)?);
         Ok(MeansSums { weight, moments, observed, levels })
     }
+}
+
+/// The sums of columns of levels.
+pub(super) fn rounded(levels: &[Option<ExactSums>]) -> Vec<Option<Vec<f64>>> {
+    levels.iter().map(|sums| sums.as_ref().map(ExactSums::all_rounded)).collect()
 }
 
 /// [`MeansSums`] on their way.
@@ -351,9 +356,13 @@ impl LabelMeans {
 impl PartsFit {
     /// Takes the sums that [`LabelMeans`] has asked for.
     pub(super) fn know_means(&self, mut known: LabelMeans, sums: &MeansSums) -> Result<Phase> {
+        let are_wanted = !matches!(self.settings.scale, ScaleRule::Given(_)) && self.has_levels();
+        if are_wanted && known.columns.levels.is_empty() {
+            known.columns.levels = rounded(&sums.total().levels);
+        }
         if self.settings.metric == Metric::Manhattan {
             let k = sums.weight.len();
-            return Ok(self.begin_medians(known.columns, known.units, k, Some(sums)));
+            return self.begin_medians(known.columns, known.units, k, Some(sums));
         }
         if known.in_units.is_empty() {
             self.begin_means(&mut known, sums);
@@ -399,8 +408,7 @@ impl PartsFit {
             weight => sums.moments[i % d].rounded(2 * (i / d)) / weight,
         };
         known.in_units = (0..k * d).map(in_units).collect();
-        let rounded = |sums: &Option<ExactSums>| sums.as_ref().map(ExactSums::all_rounded);
-        known.levels = sums.levels.iter().map(rounded).collect();
+        known.levels = rounded(&sums.levels);
         if known.in_units.iter().any(|mean| mean.is_nan()) {
             known.of_all = self.mean_of_all(known, sums, false);
         }

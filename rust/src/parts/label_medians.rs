@@ -6,9 +6,9 @@
 
 use super::answer::Bins;
 use super::bytes::{Reader, Writer};
-use super::checkpoint::{read_columns, read_levels, write_columns, write_levels};
+use super::checkpoint::{read_levels, write_columns, write_levels};
 use super::fit::{Base, Columns, PartsFit, Phase, in_units};
-use super::label_means::{LabelCenters, MeansSums};
+use super::label_means::{LabelCenters, MeansSums, rounded};
 use super::quantiles::Ranks;
 use super::question::{Geometry, RanksAsk};
 use super::result::most_frequent;
@@ -40,7 +40,7 @@ impl LevelsOfLabels {
             (0..k).map(|label| most_frequent(sums, label, sums.len() / k)).collect()
         };
         LevelsOfLabels {
-            weights: levels.iter().map(|sums| sums.as_ref().map(ExactSums::all_rounded)).collect(),
+            weights: rounded(levels),
             modes: levels.iter().map(|sums| sums.as_ref().map(mode)).collect(),
         }
     }
@@ -81,8 +81,7 @@ pub(super) fn read_modes(
 
 impl LabelMedians {
     pub fn ask(&self) -> RanksAsk {
-        let opens = self.ranks.opens(&self.columns.ends);
-        RanksAsk { nodes: vec![], groups: vec![], all: self.k, opens }
+        RanksAsk::of_labels(self.k, self.ranks.opens(&self.columns.ends))
     }
 
     pub fn write(&self, writer: &mut Writer) {
@@ -96,23 +95,25 @@ impl LabelMedians {
 }
 
 impl PartsFit {
-    /// The search for the medians of `k` labels begins; where columns hold levels, by what is known of these.
+    /// The search for the medians of `k` labels begins, if they did not come with the quartiles; where columns hold levels,
+    /// by what is known of these.
     pub(super) fn begin_medians(
         &self,
-        columns: Columns,
+        mut columns: Columns,
         units: Units,
         k: usize,
         sums: Option<&MeansSums>,
-    ) -> Phase {
+    ) -> Result<Phase> {
         let of_levels =
             sums.map_or_else(LevelsOfLabels::default, |sums| LevelsOfLabels::of(&sums.levels, k));
         let ranks = self.medians(k);
+        let mut medians = std::mem::take(&mut columns.medians);
         let known = LabelMedians { columns, units, k, of_levels, ranks };
-        if self.has_numbers() {
-            return Phase::LabelMedians(Box::new(known));
+        if medians.is_empty() && self.has_numbers() {
+            return Ok(Phase::LabelMedians(Box::new(known)));
         }
-        let medians = vec![0.0; k * self.columns.len()];
-        self.with_levels(known, medians)
+        medians.resize(k * self.columns.len(), 0.0); // columns of levels alone have none
+        self.end_medians(known, medians)
     }
 
     /// Takes the answer that [`LabelMedians`] has asked for.
@@ -127,11 +128,16 @@ impl PartsFit {
         if !known.ask().opens.is_empty() {
             return Ok(Phase::LabelMedians(known));
         }
-        let own = known.ranks.lower_medians();
+        let medians = known.ranks.lower_medians();
+        self.end_medians(*known, medians)
+    }
+
+    /// The medians are known, k x d: growth begins, or the caller makes centers of them.
+    fn end_medians(&self, known: LabelMedians, own: Vec<f64>) -> Result<Phase> {
         if self.has_levels() {
-            return Ok(self.with_levels(*known, own));
+            return Ok(self.with_levels(known, own));
         }
-        let LabelMedians { columns, units, .. } = *known;
+        let LabelMedians { columns, units, .. } = known;
         let centers = in_units(&own, &units);
         self.grow(Base {
             geometry: Geometry { units, centers, metric: Metric::Manhattan, levels: vec![] },
@@ -165,7 +171,7 @@ impl PartsFit {
     /// [`Error::Value`](crate::error::Error::Value) if the bytes are none.
     pub(super) fn read_medians(&self, reader: &mut Reader<'_>, k: usize) -> Result<LabelMedians> {
         let d = self.columns.len();
-        let columns = read_columns(reader, d)?;
+        let columns = self.read_columns(reader)?;
         let units = Units { shift: reader.numbers(d)?, scale: reader.numbers(d)? };
         let weights = read_levels(reader, d)?;
         let modes = read_modes(reader, &weights, k)?;

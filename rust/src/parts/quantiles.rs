@@ -33,6 +33,8 @@ pub(crate) enum Order {
     Quartiles,
     /// The lower median.
     Median,
+    /// These of each quarter, then the median.
+    Both,
 }
 
 impl Order {
@@ -40,6 +42,10 @@ impl Order {
     fn weights(self, total: f64, weighted: bool) -> Vec<f64> {
         match self {
             Order::Median => vec![total * (0.5 - MARGIN)],
+            Order::Both => [Order::Quartiles, Order::Median]
+                .into_iter()
+                .flat_map(|order| order.weights(total, weighted))
+                .collect(),
             Order::Quartiles => {
                 let around = |share: f64| {
                     let (quarter, slack) = (share * total, SAME_WEIGHT * total);
@@ -54,27 +60,37 @@ impl Order {
     }
 }
 
+/// What is wanted of all rows, beside their groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OfAll {
+    Nothing,
+    /// The median of a column, for groups without an observed cell there.
+    ForGroups,
+    /// The same, and the quartiles of every column.
+    Quartiles,
+}
+
 /// A search for order statistics of all columns of numbers of some groups of rows, over observed cells.
 pub(crate) struct Ranks {
+    /// Of groups.
     order: Order,
     n_groups: usize,
-    /// Whether a group without an observed cell in a column has the value of all rows there.
-    with_all: bool,
+    of_all: OfAll,
     /// By column whether it holds numbers.
     are_numbers: Vec<bool>,
     /// Ranges with at most so many rows are opened to values.
     most_values: u64,
     /// Whether some part gave weights.
     weighted: bool,
-    /// By group, and by column, the rows in bins; no bins of levels; empty before the first answer. All rows come last,
-    /// [`Ranks::with_all`]: of the columns where some group has no observed cell.
+    /// By group, and by column, the rows in bins; no bins of levels; empty before the first answer. All rows come last, of
+    /// the columns where they are wanted.
     columns: Vec<Bins>,
 }
 
 impl Ranks {
     /// The quartiles of all rows.
     pub fn quartiles(columns: &[PartColumn], most_values: u64) -> Self {
-        Ranks::new(Order::Quartiles, 1, false, columns, most_values)
+        Ranks::new(Order::Quartiles, 1, OfAll::Nothing, columns, most_values)
     }
 
     /// The medians of groups. `with_all`: a group without an observed cell in a column has the median of all rows there.
@@ -84,24 +100,42 @@ impl Ranks {
         columns: &[PartColumn],
         most_values: u64,
     ) -> Self {
-        Ranks::new(Order::Median, n_groups, with_all, columns, most_values)
+        let of_all = if with_all { OfAll::ForGroups } else { OfAll::Nothing };
+        Ranks::new(Order::Median, n_groups, of_all, columns, most_values)
+    }
+
+    /// The medians of groups, and the quartiles and medians of all rows.
+    pub fn medians_and_quartiles(
+        n_groups: usize,
+        columns: &[PartColumn],
+        most_values: u64,
+    ) -> Self {
+        Ranks::new(Order::Median, n_groups, OfAll::Quartiles, columns, most_values)
     }
 
     fn new(
         order: Order,
         n_groups: usize,
-        with_all: bool,
+        of_all: OfAll,
         columns: &[PartColumn],
         most_values: u64,
     ) -> Self {
         let are_numbers = columns.iter().map(|column| column.levels.is_none()).collect();
         let (weighted, columns) = (false, vec![]);
-        Ranks { order, n_groups, with_all, are_numbers, most_values, weighted, columns }
+        Ranks { order, n_groups, of_all, are_numbers, most_values, weighted, columns }
     }
 
     /// Number of groups with bins.
     fn n_searched(&self) -> usize {
-        self.n_groups + usize::from(self.with_all)
+        self.n_groups + usize::from(self.of_all != OfAll::Nothing)
+    }
+
+    /// What is wanted of the bins at a place of [`Ranks::columns`].
+    fn order_at(&self, place: usize) -> Order {
+        match self.of_all {
+            OfAll::Quartiles if place / self.n_features() == self.n_groups => Order::Both,
+            _ => self.order,
+        }
     }
 
     fn n_features(&self) -> usize {
@@ -123,8 +157,8 @@ impl Ranks {
             return numbers.map(|(group, feature)| whole(group, feature)).collect();
         }
         let mut opens = vec![];
-        for ((node, feature), bins) in places.zip(&self.columns) {
-            let mut hiding = self.reached(bins);
+        for (place, (node, feature)) in places.enumerate() {
+            let (bins, mut hiding) = (&self.columns[place], self.reached(place));
             hiding.retain(|&bin| bins.low[bin] < bins.high[bin]);
             hiding.sort_unstable();
             hiding.dedup();
@@ -150,7 +184,7 @@ impl Ranks {
             for (open, bins) in asked.iter().zip(opened) {
                 self.columns[open.node * d + open.feature] = bins;
             }
-            return if self.with_all { self.add_up() } else { Ok(()) };
+            return self.add_up();
         }
         for (open, smaller) in asked.iter().zip(opened) {
             self.columns[open.node * d + open.feature].put(open, smaller)?;
@@ -158,13 +192,14 @@ impl Ranks {
         Ok(())
     }
 
-    /// Adds up the bins of all groups, in columns where one has no rows.
+    /// Adds up the bins of all groups, in the columns where those of all rows are wanted.
     fn add_up(&mut self) -> Result<()> {
         let d = self.n_features();
         let (of_groups, of_all) = self.columns.split_at_mut(self.n_groups * d);
         for (feature, all) in of_all.iter_mut().enumerate().filter(|(f, _)| self.are_numbers[*f]) {
             let mut groups = of_groups.iter().skip(feature).step_by(d);
-            if !groups.clone().any(|bins| bins.count.iter().all(|&count| count == 0)) {
+            let is_empty = |bins: &Bins| bins.count.iter().all(|&count| count == 0);
+            if self.of_all == OfAll::ForGroups && !groups.clone().any(is_empty) {
                 continue;
             }
             if let Some(first) = groups.next() {
@@ -175,8 +210,10 @@ impl Ranks {
         Ok(())
     }
 
-    /// By wanted value the bin in which its weight is reached; empty if there are no rows.
-    fn reached(&self, bins: &Bins) -> Vec<usize> {
+    /// By value that is wanted at a place of [`Ranks::columns`] the bin in which its weight is reached; empty if there are
+    /// no rows.
+    fn reached(&self, place: usize) -> Vec<usize> {
+        let bins = &self.columns[place];
         let n = bins.count.len();
         let filled: Vec<usize> = (0..n).filter(|&bin| bins.count[bin] > 0).collect();
         let (Some(&last), Some(sums)) = (filled.last(), &bins.sums) else { return vec![] };
@@ -187,26 +224,24 @@ impl Ranks {
             filled.get(at).copied().unwrap_or(last)
         };
         let total = sums.rounded(n - 1);
-        self.order.weights(total, self.weighted).into_iter().map(find).collect()
+        self.order_at(place).weights(total, self.weighted).into_iter().map(find).collect()
     }
 
-    /// The wanted values by group and column; empty where a group has no rows.
-    fn values(&self) -> impl Iterator<Item = Vec<f64>> + use<'_> {
-        let values =
-            |bins: &Bins| self.reached(bins).into_iter().map(|bin| bins.low[bin]).collect();
-        self.columns.iter().map(values)
+    /// The wanted values at a place of [`Ranks::columns`]; empty without rows.
+    fn values(&self, place: usize) -> Vec<f64> {
+        let bins = &self.columns[place];
+        self.reached(place).into_iter().map(|bin| bins.low[bin]).collect()
     }
 
-    /// Lower medians, n_groups x d; without rows NaN or, [`Ranks::with_all`], that of all rows, or 0.
+    /// Lower medians, n_groups x d; without rows NaN or, where those of all rows are known, these, or 0.
     pub fn lower_medians(&self) -> Vec<f64> {
-        let mut medians: Vec<Option<f64>> =
-            self.values().map(|values| values.first().copied()).collect();
-        let of_all = medians.split_off(self.n_groups * self.n_features());
-        let other = |i: usize| match self.with_all {
-            true => of_all[i % of_all.len()].unwrap_or(0.0),
-            false => f64::NAN,
+        let n = self.n_groups * self.n_features();
+        let median = |place: usize| self.values(place).last().copied();
+        let other = |place: usize| match self.of_all {
+            OfAll::Nothing => f64::NAN,
+            _ => median(n + place % self.n_features()).unwrap_or(0.0),
         };
-        medians.iter().enumerate().map(|(i, median)| median.unwrap_or_else(|| other(i))).collect()
+        (0..n).map(|place| median(place).unwrap_or_else(|| other(place))).collect()
     }
 
     /// By column the interquartile range of all rows by that of a normal distribution; NaN where it is 0 or leaves the
@@ -220,11 +255,13 @@ impl Ranks {
             if values.is_empty() {
                 return f64::NAN;
             }
-            let [first, third] = [&values[..2], &values[2..]].map(quartile);
+            let [first, third] = [&values[..2], &values[2..4]].map(quartile);
             let spread = third / IQR_OF_NORMAL - first / IQR_OF_NORMAL;
             if spread > 0.0 && spread.is_finite() { spread } else { f64::NAN }
         };
-        self.values().map(spread).collect()
+        // All rows are the only group, or come last.
+        let n = self.columns.len();
+        (n - self.n_features()..n).map(|place| spread(self.values(place))).collect()
     }
 
     /// Appends what is known.

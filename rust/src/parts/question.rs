@@ -247,6 +247,13 @@ pub struct RanksAsk {
     pub opens: Vec<Open>,
 }
 
+impl RanksAsk {
+    /// About the rows of each of `k` labels, and about all.
+    pub(super) fn of_labels(k: usize, opens: Vec<Open>) -> Self {
+        RanksAsk { nodes: vec![], groups: vec![], all: k, opens }
+    }
+}
+
 /// Sums over leaves.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LeavesAsk {
