@@ -17,6 +17,10 @@ N, SIZE = 1000, 100
 BYTES = 3 * 8 * SIZE  # of a batch
 
 
+def pa_table(X):
+    return pa.table({f"x{i}": column for i, column in enumerate(X.T)})
+
+
 @pytest.fixture
 def counted():
     """Rows, and a function that gives them in batches and counts those that it gave."""
@@ -48,6 +52,29 @@ def test_as_many_rows_are_held_as_fit(counted, memory_limit):
     assert len(kept._held) == held
 
 
+@pytest.mark.parametrize(
+    ("frame", "limit", "n_readings"),
+    [
+        (pl.DataFrame, 10 * BYTES, 1),
+        (pl.DataFrame, 10 * BYTES - 1, 3),
+        (pa_table, 1 << 26, 1),
+        (pd.DataFrame, 1 << 26, 3),  # may change
+        (np.array, 1 << 26, 3),
+    ],
+)
+def test_small_rows_that_do_not_change_are_held_by_default(
+    counted, frame, limit, n_readings, monkeypatch
+):
+    _, _, batches, given = counted
+    monkeypatch.setattr("treeclust_rs.parts.kept.SMALL", limit)
+    kept = source_of(lambda: map(frame, batches())).kept(None)
+    given.clear()
+    for _ in range(3):
+        assert sum(map(len, kept.batches())) == N
+    assert len(given) == 10 * n_readings
+    assert len(kept._held) == (10 if n_readings == 1 else 0)
+
+
 def test_a_query_is_read_from_the_first_row_that_is_not_held():
     X, _ = rows(np.random.default_rng(4), 200_000, d=3)
     frame = pl.DataFrame(X, schema=["a", "b", "c"])
@@ -71,7 +98,7 @@ def test_a_reading_that_breaks_off_is_begun_again(counted):
     assert len(kept._held) == 3
 
 
-@pytest.mark.parametrize("memory_limit", [0, 3 * BYTES, 1 << 40])
+@pytest.mark.parametrize("memory_limit", [None, 0, 3 * BYTES, 1 << 40])
 def test_the_tree_is_that_of_memory(counted, memory_limit, tmp_path):
     X, centers, batches, _ = counted
     expected = model_of(centers).fit(X)
@@ -80,9 +107,10 @@ def test_the_tree_is_that_of_memory(counted, memory_limit, tmp_path):
     frame.write_csv(tmp_path / "rows.csv")
     expected = model_of(centers).fit(frame)
     for source in (frame.lazy(), tmp_path / "rows.csv"):
-        found = fit_batches(model_of(centers), source, memory_limit=memory_limit, cache=tmp_path)
-        same(found, expected)
-        assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
+        for cache in (None, "auto", tmp_path):
+            found = fit_batches(model_of(centers), source, memory_limit=memory_limit, cache=cache)
+            same(found, expected)
+            assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 
 @pytest.mark.filterwarnings("ignore:.*nearer to the center of another:UserWarning")
@@ -116,9 +144,11 @@ def test_a_query_runs_once_where_a_folder_keeps_its_rows(tmp_path):
         return batch
 
     query = frame.lazy().map_batches(counting, schema=frame.schema)
-    fit_batches(model_of(centers), query, cache=tmp_path)
-    assert len(runs) == 1
-    fit_batches(model_of(centers), query)
+    for cache in (tmp_path, "auto"):
+        fit_batches(model_of(centers), query, cache=cache)
+        assert len(runs) == 1, cache
+        runs.clear()
+    fit_batches(model_of(centers), query, cache=None)
     assert len(runs) > 2
 
 

@@ -95,7 +95,7 @@ def test_other_rows_are_told_at_every_reading(reading: int) -> None:
 
     model = tc.ExKMC(3, scale="standard", base_tree=None, random_state=0)
     with pytest.raises(ValueError, match=r"batches has .* rows now and had"):
-        tc.parts.fit_batches(model, batches)
+        tc.parts.fit_batches(model, batches, cache=None)
     assert not hasattr(model, "tree_")
 
 

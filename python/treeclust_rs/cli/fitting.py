@@ -170,14 +170,15 @@ def _fit_rows(
     """Fit a model to rows, read anew for each question, or once and kept in a folder."""
     reference, cache = arguments.reference, arguments.cache
     if cache is None:
-        fit_batches(model, rows, reference=reference)
+        # Nothing is held: a table that changes during the fit is told, however small.
+        fit_batches(model, rows, reference=reference, cache=None)
         return
 
     def write(path: Path) -> None:
         write_batches(progress.follow(rows(), "written to --cache", len), path)
 
     with written(write, cache) as query:
-        fit_batches(model, query, reference=reference)
+        fit_batches(model, query, reference=reference, cache=None)
 
 
 def ignore_what_was_said(arguments: argparse.Namespace) -> None:

@@ -36,13 +36,16 @@ class Source:
     query: pl.LazyFrame | None = None
     """What gives the rows, if it is a query of polars."""
 
-    def kept(self, memory_limit: int) -> KeptRows:
-        """Return the rows, of which the first are held in so many bytes."""
+    def kept(self, memory_limit: int | None) -> KeptRows:
+        """Return the rows, of which the first are held in so many bytes; None: see `KeptRows`."""
         query = self.query
         if query is None:
             return KeptRows(self.batches, None, memory_limit)
         return KeptRows(self.batches, lambda _, rows: collected(query.slice(rows)), memory_limit)
 
+
+# What `cache` is by default.
+_AUTO = "auto"
 
 # Rows of a query that are held at a time, beside those that polars reads ahead.
 _BATCH = 1 << 15
@@ -65,7 +68,7 @@ def fit_batches(
     *,
     sample_weight: str | None = None,
     reference: str | None = None,
-    cache: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = "auto",
     memory_limit: int | None = None,
 ) -> Model:
     """Fit a model to rows that are read batch by batch, several times, and never held at once.
@@ -90,13 +93,15 @@ def fit_batches(
         The column that holds the clusters to be explained, integers or strings, at most 4,096
         different ones; -1 marks noise. It is not fitted to. The model's own `reference` is then
         None. The tree is that of ``model.fit`` with these labels as `reference`.
-    cache : path-like, default=None
-        A folder where a query (of CSV files, of a join, over a network) writes its rows once, as an
-        uncompressed Parquet file; all other readings read this. It is removed at the end. Only for
-        a LazyFrame and files.
+    cache : "auto", path-like or None, default="auto"
+        What is kept of the rows between the readings. ``"auto"``: rows of a LazyFrame, of files,
+        and of polars and pyarrow frames in memory, if all of them take at most 64 MB; else nothing.
+        None: nothing. A folder: there a query (of CSV files, of a join, over a network) writes its
+        rows once, as an uncompressed Parquet file; all other readings read this. It is removed at
+        the end. Only for a LazyFrame and files; ``"./auto"`` is a folder of this name.
     memory_limit : int, default=None
-        Bytes: of the first rows that come, so many as fit are held in memory after the first
-        reading, and only the others are read again. None: no rows are held.
+        Bytes, with any `cache`: of the first rows that come, so many as fit are held in memory
+        after the first reading, and only the others are read again. None: as `cache` says.
 
     Returns
     -------
@@ -107,7 +112,7 @@ def fit_batches(
     Raises
     ------
     ValueError
-        If a file is empty; if the second reading gives other rows than the first; if `memory_limit`
+        If a file is empty; if a later reading gives other rows than the first; if `memory_limit`
         is below 0; as `Fit` and `Question.answer`.
     TypeError
         If `batches` gives its rows only once (a generator), or is nothing that gives rows; if
@@ -129,7 +134,8 @@ def fit_batches(
     >>> tc.parts.fit_batches(model, frame.lazy()).n_leaves_
     5
     """
-    limit = _checked_limit(memory_limit)
+    limit = _checked_limit(memory_limit, 0 if cache != _AUTO else None)
+    folder = None if cache == _AUTO else cache
     source = source_of(batches)
     beside = BesideColumns(sample_weight, reference)
     names = beside.others(source.names)
@@ -137,7 +143,7 @@ def fit_batches(
     fit = Fit(model, feature_names=names, n_features=n_features, labels=reference is not None)
     has_reference = reference is not None or model.reference is not None
     identifiers = IdentifiersSoFar()
-    with _written(source, cache) as source:
+    with _written(source, folder) as source:
         rows = source.kept(limit)
         while (question := fit.question()) is not None:
             looks = has_reference and not fit.n_rounds  # else the rows of k-means tell
@@ -169,10 +175,10 @@ def _gather(batches: Iterable[Any], gathering: Gathering, beside: BesideColumns)
             raise kind(f"{error} This batch begins with row {n_before} of all rows.") from error
 
 
-def _checked_limit(memory_limit: int | None) -> int:
-    """Return how many bytes of rows are held, 0 for None."""
+def _checked_limit(memory_limit: int | None, default: int | None) -> int | None:
+    """Return how many bytes of rows are held, `default` for None."""
     if memory_limit is None:
-        return 0
+        return default
     whole = isinstance(memory_limit, (int, np.integer)) and not isinstance(memory_limit, bool)
     if not whole or memory_limit < 0:
         raise ValueError(

@@ -18,21 +18,27 @@ from .._data.frames import frame_source
 # Rows of a row group of the file in a folder: some of them are in memory at a time.
 _ROW_GROUP = 1 << 16
 
+# Bytes of rows that are held without being asked for: far less than the fit itself takes.
+SMALL = 1 << 26
+
 
 class KeptRows:
     """Rows that are read again and again, of which the first are held in memory.
 
     `batches` gives all batches; `after` those after so many batches and rows, None: by passing over
-    batches.
+    batches. `memory_limit`: bytes of rows to hold; None: all, if they take no more than `SMALL` and
+    come in frames that nobody changes, else none.
     """
 
     def __init__(
         self,
         batches: Callable[[], Iterable[Any]],
         after: Callable[[int, int], Iterable[Any]] | None,
-        memory_limit: int,
+        memory_limit: int | None,
     ) -> None:
-        self._batches, self._memory_limit = batches, memory_limit
+        self._batches = batches
+        self._is_all_or_none = memory_limit is None
+        self._memory_limit = SMALL if memory_limit is None else memory_limit
         self._after = after or (lambda n_batches, _: islice(batches(), n_batches, None))
         self._held: list[Any] = []
         self._was_read = self._are_all_held = False
@@ -50,14 +56,21 @@ class KeptRows:
         left, is_full = self._memory_limit, False
         self._held = []
         for batch in self._batches():
-            size = None if is_full else size_of(batch)
+            size = None if is_full else self._size_of(batch)
             if size is None or size > left:
                 is_full = True
+                if self._is_all_or_none:
+                    self._held = []
             else:
                 left -= size
                 self._held.append(batch)
             yield batch
         self._was_read, self._are_all_held = True, not is_full
+
+    def _size_of(self, batch: Any) -> int | None:
+        """Return the bytes of a batch; None if it cannot be held."""
+        can_change = isinstance(batch, np.ndarray) or hasattr(batch, "memory_usage")
+        return None if self._is_all_or_none and can_change else size_of(batch)
 
 
 def size_of(batch: Any) -> int | None:
