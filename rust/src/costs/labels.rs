@@ -180,10 +180,30 @@ pub(crate) struct LevelCosts<'a> {
 impl LevelCosts<'_> {
     /// Adds to the costs of the rows from `start` on (rows x k) what the column adds; nothing where it is missing.
     pub fn add(&self, start: usize, out: &mut [f64], k: usize) {
+        // A loop over a number of labels that the compiler knows is quicker.
+        match k {
+            1 => return self.add_known::<1>(start, out),
+            2 => return self.add_known::<2>(start, out),
+            3 => return self.add_known::<3>(start, out),
+            4 => return self.add_known::<4>(start, out),
+            8 => return self.add_known::<8>(start, out),
+            _ => {}
+        }
         for (row, costs) in (start..).zip(out.chunks_mut(k)) {
             let code = self.codes[row];
             if code != MISSING_LEVEL {
                 let of_level = &self.costs[usize::from(code) * k..][..k];
+                costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
+            }
+        }
+    }
+
+    fn add_known<const K: usize>(&self, start: usize, out: &mut [f64]) {
+        let (of_levels, out) = (self.costs.as_chunks::<K>().0, out.as_chunks_mut::<K>().0);
+        for (row, costs) in (start..).zip(out) {
+            let code = self.codes[row];
+            if code != MISSING_LEVEL {
+                let of_level = &of_levels[usize::from(code)];
                 costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
             }
         }

@@ -151,10 +151,21 @@ impl ColumnCuts {
             SetForm::Missing => least..most.min(1),
             _ => least.max(1)..most.min(n),
         };
-        let is_cut = |&i: &usize| set.form == SetForm::Missing || cells[i - 1] < cells[i];
-        let n_cuts = places.clone().filter(is_cut).count();
+        // Where all numbers differ, every place is a cut.
+        let is_cut = |&i: &usize| cells[i - 1] < cells[i];
+        let n_cuts = match set.form {
+            SetForm::Thresholds if !places.is_empty() => {
+                let beside = cells[places.start - 1..places.end].windows(2);
+                beside.map(|pair| usize::from(pair[0] < pair[1])).sum()
+            }
+            _ => places.len(),
+        };
+        let n_left_of = |i: usize| (n_missing + i) as u32;
         let mut n_left = memory::reserved(n_cuts, "the cuts of a column");
-        n_left.extend(places.filter(is_cut).map(|i| (n_missing + i) as u32));
+        match n_cuts == places.len() {
+            true => n_left.extend(places.map(n_left_of)),
+            false => n_left.extend(places.filter(is_cut).map(n_left_of)),
+        }
         ColumnCuts { n_left, ..cuts }
     }
 
@@ -352,8 +363,14 @@ impl LeftSums {
             }
             SetForm::Thresholds => {
                 let of_places = &self.of_places[..];
-                let ends = cuts.n_left.iter().map(|&n_left| n_left as usize - n_missing);
-                sums.extend(ends.map(|end| start + of_places[end]));
+                let end = |&n_left: &u32| n_left as usize - n_missing;
+                match (cuts.n_left.first().map(end), cuts.n_left.last().map(end)) {
+                    // Every place is a cut: no place needs to be looked up.
+                    (Some(first), Some(last)) if last - first + 1 == cuts.n_left.len() => {
+                        sums.extend(of_places[first..=last].iter().map(|sum| start + sum));
+                    }
+                    _ => sums.extend(cuts.n_left.iter().map(|n| start + of_places[end(n)])),
+                }
             }
             SetForm::Levels => {
                 let places = (0..cuts.n_left.len()).map(|cut| cuts.rows(cut).places);

@@ -24,6 +24,8 @@
 //! Cost: O(1) per cut and cluster for bounds and switches. The best pair of different clusters takes the two best
 //! targets of either side, O(clusters) per cut, and is computed only where its upper bound reaches the best gain.
 
+use std::ops::Range;
+
 use super::cuts::ColumnCuts;
 use super::moves::{AllowedMoves, JoinGains, TopTwo};
 use crate::memory;
@@ -207,22 +209,22 @@ pub(super) fn largest(values: &[f64]) -> f64 {
     rest.iter().copied().chain(lanes).fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// Two numbers per cut, written in plain loops that the compiler turns into vector instructions.
-#[derive(Debug, Default)]
-pub struct Scratch([Vec<f64>; 2]);
+/// Cuts whose numbers are computed at a time: what is computed of them stays in the first cache.
+const CUTS_AT_A_TIME: usize = 512;
 
-impl Scratch {
-    fn of_length(&mut self, n: usize) -> [&mut [f64]; 2] {
-        self.0.each_mut().map(|numbers| {
-            memory::reserve(
-                numbers,
-                n.saturating_sub(numbers.len()),
-                "the gains of a column's cuts",
-            );
-            numbers.resize(n, 0.0);
-            &mut numbers[..n]
-        })
+/// Returns the largest of either of two numbers per cut, of `n` cuts. `compute`: writes them, in plain loops that the
+/// compiler turns into vector instructions.
+#[inline(always)]
+fn largest_of_both(n: usize, compute: impl Fn(Range<usize>, &mut [f64], &mut [f64])) -> [f64; 2] {
+    let [mut a, mut b] = [[0.0; CUTS_AT_A_TIME]; 2];
+    let mut best = [f64::NEG_INFINITY; 2];
+    for start in (0..n).step_by(CUTS_AT_A_TIME) {
+        let cuts = start..n.min(start + CUTS_AT_A_TIME);
+        let (a, b) = (&mut a[..cuts.len()], &mut b[..cuts.len()]);
+        compute(cuts, a, b);
+        best = [best[0].max(largest(a)), best[1].max(largest(b))];
     }
+    best
 }
 
 /// The gains of the cuts of a leaf along one column.
@@ -240,11 +242,11 @@ impl<'a> CutGains<'a> {
         CutGains { cuts, leaf, cross }
     }
 
-    /// Returns self stocks and weights of both sides as slices of one length, which spares the loops all bounds checks.
-    fn slices(&self) -> [[&[f64]; 2]; 2] {
-        let n = self.cuts.n_left.len();
+    /// Returns self stocks and weights of both sides of some cuts as slices of one length, which spares the loops all bounds
+    /// checks.
+    fn slices(&self, cuts: &Range<usize>) -> [[&[f64]; 2]; 2] {
         let ColumnCuts { weight, self_stock, .. } = self.cuts;
-        [self_stock, weight].map(|numbers| numbers.each_ref().map(|numbers| &numbers[..n]))
+        [self_stock, weight].map(|numbers| numbers.each_ref().map(|numbers| &numbers[cuts.clone()]))
     }
 
     pub(super) fn sides(&self, cut: usize) -> [Side; 2] {
@@ -264,19 +266,20 @@ impl<'a> CutGains<'a> {
     }
 
     /// Returns the largest gains of moves without existing clusters.
-    pub fn new_cluster_gains(&self, scratch: &mut Scratch) -> NewClusterGains {
-        let n = self.cuts.n_left.len();
-        let [self_stock, weight] = self.slices();
-        let cross = &self.cross.left[..n];
-        let [star, both_new] = scratch.of_length(n);
-        for i in 0..n {
-            let sides = [0, 1].map(|s| Side { self_stock: self_stock[s][i], weight: weight[s][i] });
-            let [leave_left, leave_right] = self.sources(sides, cross[i]);
-            let [left, right] = sides.map(|side| side.alone());
-            star[i] = larger(leave_left + left, leave_right + right);
-            both_new[i] = left + right;
-        }
-        NewClusterGains { star: largest(star), both_new: largest(both_new) }
+    pub fn new_cluster_gains(&self) -> NewClusterGains {
+        let [star, both_new] = largest_of_both(self.cuts.n_left.len(), |cuts, star, both_new| {
+            let [self_stock, weight] = self.slices(&cuts);
+            let cross = &self.cross.left[cuts];
+            for (i, (star, both_new)) in star.iter_mut().zip(both_new).enumerate() {
+                let sides =
+                    [0, 1].map(|s| Side { self_stock: self_stock[s][i], weight: weight[s][i] });
+                let [leave_left, leave_right] = self.sources(sides, cross[i]);
+                let [left, right] = sides.map(|side| side.alone());
+                *star = larger(leave_left + left, leave_right + right);
+                *both_new = left + right;
+            }
+        });
+        NewClusterGains { star, both_new }
     }
 
     /// Raises the bounds to the target terms of one more existing cluster. `cross`: the stocks with it.
@@ -287,7 +290,7 @@ impl<'a> CutGains<'a> {
         bounds: &mut JoinBounds,
     ) {
         let n = self.cuts.n_left.len();
-        let [self_stock, weight] = self.slices();
+        let [self_stock, weight] = self.slices(&(0..n));
         let with = &cross.left[..n];
         let (left, right) = (&mut bounds.left[..n], &mut bounds.right[..n]);
         for i in 0..n {
@@ -299,30 +302,26 @@ impl<'a> CutGains<'a> {
     }
 
     /// Returns the bounds on the gains of moves to existing clusters, from those on their target terms.
-    pub fn move_bounds(
-        &self,
-        bounds: &JoinBounds,
-        allowed: AllowedMoves,
-        scratch: &mut Scratch,
-    ) -> MoveBounds {
-        let n = self.cuts.n_left.len();
-        let [self_stock, weight] = self.slices();
-        let cross = &self.cross.left[..n];
-        let (left, right) = (&bounds.left[..n], &bounds.right[..n]);
-        let [switch, pair] = scratch.of_length(n);
-        for i in 0..n {
-            let sides = [0, 1].map(|s| Side { self_stock: self_stock[s][i], weight: weight[s][i] });
-            let [leave_left, leave_right] = self.sources(sides, cross[i]);
-            switch[i] = larger(leave_left + left[i], leave_right + right[i]);
-            pair[i] = left[i] + right[i];
-        }
-        if allowed.mixed() {
-            for i in 0..n {
-                let [l, r] = self.sides(i).map(|side| side.alone());
-                pair[i] = larger(pair[i], larger(l + right[i], left[i] + r));
+    pub fn move_bounds(&self, bounds: &JoinBounds, allowed: AllowedMoves) -> MoveBounds {
+        let [switch, pair] = largest_of_both(self.cuts.n_left.len(), |cuts, switch, pair| {
+            let [self_stock, weight] = self.slices(&cuts);
+            let cross = &self.cross.left[cuts.clone()];
+            let (left, right) = (&bounds.left[cuts.clone()], &bounds.right[cuts.clone()]);
+            for (i, (switch, pair)) in switch.iter_mut().zip(pair.iter_mut()).enumerate() {
+                let sides =
+                    [0, 1].map(|s| Side { self_stock: self_stock[s][i], weight: weight[s][i] });
+                let [leave_left, leave_right] = self.sources(sides, cross[i]);
+                *switch = larger(leave_left + left[i], leave_right + right[i]);
+                *pair = left[i] + right[i];
             }
-        }
-        MoveBounds { switch: largest(switch), pair: self.leaf.leaving() + largest(pair) }
+            if allowed.mixed() {
+                for (i, pair) in pair.iter_mut().enumerate() {
+                    let [l, r] = self.sides(cuts.start + i).map(|side| side.alone());
+                    *pair = larger(*pair, larger(l + right[i], left[i] + r));
+                }
+            }
+        });
+        MoveBounds { switch, pair: self.leaf.leaving() + pair }
     }
 
     /// Returns the largest gain of a move of both sides with at least one to an existing cluster, if it is at least

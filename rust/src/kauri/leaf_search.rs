@@ -23,8 +23,7 @@ use rayon::prelude::*;
 use super::clusters::{ROWS_PER_TASK, WEIGHT};
 use super::cuts::{ColumnCuts, LeftSums};
 use super::gains::{
-    ClusterSums, CrossStocks, CutGains, JoinBounds, LeafState, MoveBounds, NewClusterGains,
-    Scratch, largest,
+    ClusterSums, CrossStocks, CutGains, JoinBounds, LeafState, MoveBounds, NewClusterGains, largest,
 };
 use super::growth::{Growth, NextSplit};
 use super::kernel::{Kernel, norm};
@@ -60,7 +59,7 @@ impl OpenSet {
 }
 
 /// What the bounds of a column are computed in.
-type Buffers = (Scratch, LeftSums, Vec<f64>);
+type Buffers = (LeftSums, Vec<f64>);
 
 /// The cuts of an open leaf along a column.
 pub(super) struct OpenColumn {
@@ -224,11 +223,11 @@ impl LeafSearch<'_, '_, '_> {
                 .columns
                 .par_iter_mut()
                 .with_min_len(leaf.at_a_time)
-                .map_init(Default::default, |(scratch, sums): &mut (Scratch, LeftSums), column| {
+                .map_init(Default::default, |sums: &mut LeftSums, column| {
                     column.left_sums(&stocks, whole, sums);
                     let of_set = |set: &mut OpenSet| {
                         sums.write(&set.cuts, &mut set.cross_rest);
-                        set.gains(state, whole).new_cluster_gains(scratch)
+                        set.gains(state, whole).new_cluster_gains()
                     };
                     let of_sets = column.sets.iter_mut().map(of_set);
                     of_sets.fold(NewClusterGains::NONE, NewClusterGains::max)
@@ -322,7 +321,7 @@ impl LeafSearch<'_, '_, '_> {
             .columns
             .par_iter_mut()
             .with_min_len(leaf.at_a_time)
-            .map_init(Default::default, |(scratch, sums, left): &mut Buffers, column| {
+            .map_init(Default::default, |(sums, left): &mut Buffers, column| {
                 if from_scratch {
                     for set in &mut column.sets {
                         set.join_bounds.clear(set.cuts.n_left.len());
@@ -341,7 +340,7 @@ impl LeafSearch<'_, '_, '_> {
                 }
                 column.sets.iter().fold(MoveBounds::NONE, |bounds, set| {
                     let gains = set.gains(state, cross_rest);
-                    bounds.max(gains.move_bounds(&set.join_bounds, self.allowed, scratch))
+                    bounds.max(gains.move_bounds(&set.join_bounds, self.allowed))
                 })
             })
             .reduce(|| MoveBounds::NONE, MoveBounds::max);
