@@ -156,9 +156,21 @@ def test_labels_take_few_rounds(criterion, scale, cuts):
         while (question := fit.question()) is not None:
             fit.tell(question.answer(frame, part_id=0, labels=labels))
             n_ranks += question._core.is_about_ranks
-        # Medians of the labels, with the quartiles, and of the clusters.
+        # Of the labels' medians, with the quartiles, and of the clusters' medians.
         assert n_ranks <= (6 if criterion == "kmedians" else 3)
         assert fit.n_rounds <= 2 * fit.result().tree_.max_depth + 10
+
+
+def test_questions_of_medians_are_few():
+    rng = np.random.default_rng(4)
+    frame, labels = mixed_frame(rng, 400), labels_of(rng, 400)
+    model = tc.ExKMC(criterion="kmedians", base_tree=None, max_leaves=8, n_jobs=1)
+    fit, kinds = Fit(model, feature_names=frame.columns, labels=True), []
+    while (question := fit.question()) is not None:
+        fit.tell(question.answer(frame, part_id=0, labels=labels))
+        kinds.append(question._core.is_about_ranks)
+    assert sum(kinds) <= 8
+    assert fit.n_rounds <= 2 * fit.result().tree_.max_depth + 10
 
 
 @pytest.mark.filterwarnings("ignore:X has levels that ExKMC did not see:UserWarning")  # damaged
