@@ -193,6 +193,31 @@ impl ExactSums {
         }
         all
     }
+
+    /// Rows of sums of some `columns`, ascending, as rows of all columns: the others' sums are those of `all`, in the first
+    /// row, and none in the rest.
+    pub fn spread(&self, columns: &[usize], all: &ExactSums) -> ExactSums {
+        let width = all.len;
+        let mut rows = ExactSums::new(self.len / columns.len() * width);
+        for (window, counters) in all.filled() {
+            let first = &mut rows.counters_of(window)[..width];
+            first.copy_from_slice(counters);
+            columns.iter().for_each(|&column| first[column] = 0);
+        }
+        for (window, counters) in self.filled() {
+            let own = rows.counters_of(window).chunks_mut(width);
+            for (row, counters) in own.zip(counters.chunks(columns.len())) {
+                columns.iter().zip(counters).for_each(|(&column, &counter)| row[column] = counter);
+            }
+        }
+        rows
+    }
+
+    /// The windows with their counters.
+    fn filled(&self) -> impl Iterator<Item = (usize, &[i128])> {
+        let counters = |window: usize| self.counters[usize::from(self.places[window])].as_slice();
+        self.windows.iter().map(move |&window| (window.into(), counters(window.into())))
+    }
 }
 
 /// Rows added up as doubles before the counters take their sums.

@@ -1,6 +1,7 @@
 //! What parts of the rows answer. Answers of disjoint rows add up, in any order.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::base_ask::BaseSums;
 use super::bytes::{Reader, Writer};
@@ -206,47 +207,57 @@ impl Bins {
         Ok(bins)
     }
 
-    /// Puts smaller bins in the place of the opened one that they are of; both have sums. Those of labels that were not
-    /// asked for are all in the first of them.
+    /// Puts smaller bins in the place of opened ones, ascending, that they are of; all have sums. Those of labels that were
+    /// not asked for are all in the first of them.
     ///
     /// # Errors
-    /// [`Error::Value`] if they do not hold the rows of the opened one.
-    pub fn put(&mut self, open: &Open, smaller: Bins) -> Result<()> {
-        let is_it = |&bin: &usize| self.low[bin] == open.low && self.high[bin] == open.high;
-        let Some(bin) = (0..self.count.len()).find(is_it) else { return Ok(()) };
-        let (Some(sums), Some(inside)) = (&self.sums, &smaller.sums) else { return Ok(()) };
+    /// [`Error::Value`] if they do not hold the rows of the opened ones; the bins are then as they were.
+    pub fn put<'o>(&mut self, opened: impl IntoIterator<Item = (&'o Open, Bins)>) -> Result<()> {
+        let Some(sums) = &self.sums else { return Ok(()) };
         let (n, width) = (self.count.len(), self.width);
-        let place = |label: usize| bin * width + label;
-        let of_labels: Vec<_> = match open.labels.as_slice() {
-            [] => vec![(sums, place(0)..place(width))],
-            labels => labels.iter().map(|&l| (sums, place(l)..place(l) + 1)).collect(),
-        };
-        let is_all = smaller.total().equals(&ExactSums::gather(&of_labels));
-        if smaller.n_rows() != self.count[bin] || !is_all {
-            return Err(Error::Value(format!(
-                "The rows of column {} (counting from 0) from {} to {} are not those of before: an answer or a checkpoint of the fit is damaged.",
-                open.feature, open.low, open.high
-            )));
+        let mut all = Bins::empty(0, self.of_values, width);
+        let (mut next, mut kept, mut insides) = (0, vec![], vec![]);
+        for (open, mut smaller) in opened {
+            let is_it = |&bin: &usize| self.low[bin] == open.low && self.high[bin] == open.high;
+            let Some(bin) = (next..n).find(is_it) else { continue };
+            let total = smaller.total();
+            let Some(inside) = smaller.sums.take() else { continue };
+            let of_bin = ExactSums::gather(&[(sums, bin * width..(bin + 1) * width)]);
+            let labels = open.labels.as_slice();
+            let of_labels: Vec<_> = labels.iter().map(|&l| (&of_bin, l..l + 1)).collect();
+            let is_all = match labels {
+                [] => total.equals(&of_bin),
+                _ => total.equals(&ExactSums::gather(&of_labels)),
+            };
+            if smaller.n_rows() != self.count[bin] || !is_all {
+                return Err(Error::Value(format!(
+                    "The rows of column {} (counting from 0) from {} to {} are not those of before: an answer or a checkpoint of the fit is damaged.",
+                    open.feature, open.low, open.high
+                )));
+            }
+            insides.push(if labels.is_empty() { inside } else { inside.spread(labels, &of_bin) });
+            kept.push(next..bin);
+            all.extend(self, next..bin);
+            all.extend(&smaller, 0..smaller.count.len());
+            next = bin + 1;
         }
-        let none = ExactSums::new(width);
-        let mut pieces = vec![(sums, 0..bin * width)];
-        match open.labels.as_slice() {
-            [] => pieces.push((inside, 0..inside.len())),
-            labels => pieces.extend((0..smaller.count.len() * width).map(|piece| {
-                let (i, label) = (piece / width, piece % width);
-                match labels.binary_search(&label) {
-                    Ok(at) => (inside, at + i * labels.len()..at + i * labels.len() + 1),
-                    Err(_) if i == 0 => (sums, place(label)..place(label) + 1),
-                    Err(_) => (&none, label..label + 1),
-                }
-            })),
+        all.extend(self, next..n);
+        let places = |bins: &Range<usize>| bins.start * width..bins.end * width;
+        let mut pieces = vec![];
+        for (bins, inside) in kept.iter().zip(&insides) {
+            pieces.extend([(sums, places(bins)), (inside, 0..inside.len())]);
         }
-        pieces.push((sums, (bin + 1) * width..n * width));
-        self.sums = Some(ExactSums::gather(&pieces));
-        self.count.splice(bin..=bin, smaller.count);
-        self.low.splice(bin..=bin, smaller.low);
-        self.high.splice(bin..=bin, smaller.high);
+        pieces.push((sums, places(&(next..n))));
+        all.sums = Some(ExactSums::gather(&pieces));
+        *self = all;
         Ok(())
+    }
+
+    /// Appends some bins of others, without their sums.
+    fn extend(&mut self, other: &Bins, bins: Range<usize>) {
+        self.count.extend(&other.count[bins.clone()]);
+        self.low.extend(&other.low[bins.clone()]);
+        self.high.extend(&other.high[bins]);
     }
 
     /// Number of rows.

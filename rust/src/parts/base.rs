@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use super::answer::Bins;
 use super::base_ask::{BaseSums, BaseTotals, CenterEnds, SidesAsk};
 use super::base_cut::{BaseColumn, BaseCut, Inside, Sides, sides_of};
-use super::bins::{check_counts, check_totals, own_groups};
+use super::bins::{check_counts, check_totals, of_columns, own_groups};
 use super::bytes::{Reader, Writer};
 use super::columns::{PartColumn, numbers_of};
 use super::opening::{Range, SMALLER_BINS, open_ranges};
@@ -197,9 +197,9 @@ impl BaseGrowth {
             check_totals(&columns)?;
             self.nodes[id].state = State::Filled(columns);
         }
-        for (open, smaller) in asked.opens.iter().zip(sums.opened) {
-            if let State::Filled(columns) = &mut self.nodes[open.node].state {
-                columns[open.feature].put(open, smaller)?;
+        for (run, opened) in of_columns(&asked.opens, sums.opened) {
+            if let State::Filled(columns) = &mut self.nodes[run[0].node].state {
+                columns[run[0].feature].put(run.iter().zip(opened))?;
             }
         }
         for gaps in asked.gaps.chunk_by(|a, b| a.node == b.node) {

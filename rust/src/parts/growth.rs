@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::base::GrownBase;
-use super::bins::{check_counts, check_totals, rest_of};
+use super::bins::{check_counts, check_totals, of_columns, rest_of};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::cuts::{ColumnBound, Cuts, PartCut};
@@ -265,24 +265,13 @@ impl Growth {
                 self.judge(small, of_small);
             }
         }
-        for (open, smaller) in asked.opens.iter().zip(opened) {
-            self.replace(open, smaller)?;
-        }
-        let reopened: std::collections::BTreeSet<(usize, usize)> =
-            asked.opens.iter().map(|open| (open.node, open.feature)).collect();
-        for (id, feature) in reopened {
-            let PartNode { node, state: State::Judged { columns, opened }, .. } =
-                &mut self.nodes[id]
-            else {
-                continue;
-            };
-            let Some(bins) = opened.get(&feature) else { continue };
-            columns[feature] = self.cuts.bound(node, feature, bins).0;
-            // What is known closely may hold no cut at all.
-            if !self.has_cut(id) {
-                self.nodes[id].bins = vec![];
-                self.nodes[id].state = State::Closed;
-            }
+        let mut runs: Vec<_> = of_columns(&asked.opens, opened).collect();
+        while let Some((run, _)) = runs.first() {
+            let id = run[0].node;
+            let rest = runs.partition_point(|(run, _)| run[0].node <= id);
+            let of_others = runs.split_off(rest);
+            self.replace(id, runs)?;
+            runs = of_others;
         }
         Ok(())
     }
@@ -310,23 +299,36 @@ impl Growth {
         };
     }
 
-    /// Puts smaller bins in the place of the bin they are of.
-    fn replace(&mut self, open: &Open, smaller: Bins) -> Result<()> {
-        let k = self.k;
-        let is_new = match &self.nodes[open.node].state {
-            State::Judged { opened, .. } => !opened.contains_key(&open.feature),
-            _ => return Ok(()),
-        };
-        let filled = match is_new {
-            true => self.nodes[open.node].bins(self.cuts.n_features(), k)?,
-            false => None,
-        };
-        let State::Judged { opened, .. } = &mut self.nodes[open.node].state else { return Ok(()) };
-        if let Some(mut columns) = filled {
-            opened.insert(open.feature, columns.swap_remove(open.feature));
+    /// Puts smaller bins of some columns of a node in the place of those they are of, and bounds the cuts anew.
+    fn replace(&mut self, id: usize, runs: Vec<(&[Open], Vec<Bins>)>) -> Result<()> {
+        let filled = self.nodes[id].bins(self.cuts.n_features(), self.k)?;
+        let (cuts, PartNode { node, state, .. }) = (&self.cuts, &mut self.nodes[id]);
+        let State::Judged { columns, opened } = state else { return Ok(()) };
+        let mut filled = filled.unwrap_or_default();
+        let mut own = vec![];
+        for (run, smaller) in runs {
+            let feature = run[0].feature;
+            let filled =
+                || Some(std::mem::replace(filled.get_mut(feature)?, Bins::empty(0, false, 0)));
+            let Some(bins) = opened.remove(&feature).or_else(filled) else { continue };
+            own.push((run, smaller, bins));
         }
-        let Some(bins) = opened.get_mut(&open.feature) else { return Ok(()) };
-        bins.put(open, smaller)
+        let smaller = parallel::map(own, |(run, smaller, mut bins)| {
+            let feature = run[0].feature;
+            bins.put(run.iter().zip(smaller))?;
+            Ok((feature, cuts.bound(node, feature, &bins).0, bins))
+        });
+        for column in smaller {
+            let (feature, bound, bins) = column?;
+            columns[feature] = bound;
+            opened.insert(feature, bins);
+        }
+        // What is known closely may hold no cut at all.
+        if !self.has_cut(id) {
+            self.nodes[id].bins = vec![];
+            self.nodes[id].state = State::Closed;
+        }
+        Ok(())
     }
 
     /// Which bins of a judged node must be opened before its cut is known, with their rows; decides the cut if none.

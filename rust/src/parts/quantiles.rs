@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::answer::Bins;
-use super::bins::{GatheredBins, with_runs};
+use super::bins::{GatheredBins, of_columns, with_runs};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::gathering::opened_at;
@@ -186,8 +186,8 @@ impl Ranks {
             }
             return self.add_up();
         }
-        for (open, smaller) in asked.iter().zip(opened) {
-            self.columns[open.node * d + open.feature].put(open, smaller)?;
+        for (run, opened) in of_columns(asked, opened) {
+            self.columns[run[0].node * d + run[0].feature].put(run.iter().zip(opened))?;
         }
         Ok(())
     }
