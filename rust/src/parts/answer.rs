@@ -218,7 +218,7 @@ impl Bins {
         let mut all = Bins::empty(0, self.of_values, width);
         let (mut next, mut kept, mut insides) = (0, vec![], vec![]);
         for (open, mut smaller) in opened {
-            let is_it = |&bin: &usize| self.low[bin] == open.low && self.high[bin] == open.high;
+            let is_it = |&bin: &usize| open.holds(self.low[bin], self.high[bin]);
             let Some(bin) = (next..n).find(is_it) else { continue };
             let total = smaller.total();
             let Some(inside) = smaller.sums.take() else { continue };

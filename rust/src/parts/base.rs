@@ -199,7 +199,7 @@ impl BaseGrowth {
         }
         for (run, opened) in of_columns(&asked.opens, sums.opened) {
             if let State::Filled(columns) = &mut self.nodes[run[0].node].state {
-                columns[run[0].feature].put(run.iter().zip(opened))?;
+                columns[run[0].feature].put(run.into_iter().zip(opened))?;
             }
         }
         for gaps in asked.gaps.chunk_by(|a, b| a.node == b.node) {

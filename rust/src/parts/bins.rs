@@ -114,11 +114,11 @@ pub(super) fn with_runs<'a>(
 pub(super) fn of_columns(
     opens: &[Open],
     opened: Vec<Bins>,
-) -> impl Iterator<Item = (&[Open], Vec<Bins>)> {
+) -> impl Iterator<Item = (Vec<&Open>, Vec<Bins>)> {
     let mut opened = opened.into_iter();
     let is_of_one = |a: &Open, b: &Open| (a.node, a.feature) == (b.node, b.feature);
     let runs = opens.chunk_by(is_of_one);
-    runs.map(move |run| (run, opened.by_ref().take(run.len()).collect()))
+    runs.map(move |run| (run.iter().collect(), opened.by_ref().take(run.len()).collect()))
 }
 
 /// Checks that bins can be counted by the criterion.

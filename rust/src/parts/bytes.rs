@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 
 /// What all such bytes begin with: a name and a version.
-const MAGIC: &[u8; 4] = b"tcp\x0c";
+const MAGIC: &[u8; 4] = b"tcp\x0d";
 
 /// Writes bytes.
 pub(crate) struct Writer(Vec<u8>);

@@ -556,7 +556,8 @@ impl GrowPart<'_, '_> {
             with_sums.chain(ask.opens.iter().map(|open| open.node)).collect();
         added.sort_unstable();
         added.dedup();
-        let counted = ask.fills.iter().filter(|fill| !fill.1).map(|fill| fill.0);
+        let counted = ask.fills.iter().map(|fill| fill.0);
+        let counted = counted.filter(|node| added.binary_search(node).is_err());
         let asked: Vec<usize> = added.iter().copied().chain(counted).collect();
         let mut place = vec![None; ask.nodes.len()];
         asked.iter().enumerate().for_each(|(i, &node)| place[node] = Some(i));

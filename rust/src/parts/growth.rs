@@ -17,7 +17,8 @@ use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::cuts::{ColumnBound, Cuts, PartCut};
 use super::opening::{Range, bins_by_promise, open_ranges};
-use super::question::Open;
+use super::question::{Open, read_opens, write_opens};
+use super::reopening;
 use super::routing::{TestNode, tree_of};
 use crate::criterion::label_cost::{CutKind, best_label};
 use crate::criterion::sums::AdditiveNode;
@@ -42,6 +43,8 @@ pub(crate) struct PartNode {
     state: State,
     /// By column its rows in bins, until its children are filled: as bytes, a third of the memory. Empty: none.
     bins: Vec<u8>,
+    /// What its larger child opens with its fill.
+    for_child: Vec<Open>,
 }
 
 impl PartNode {
@@ -75,8 +78,8 @@ fn read_bins(reader: &mut Reader<'_>, k: usize) -> Result<Bins> {
 enum State {
     /// Nothing but that it saves no more than the leaf costs.
     New,
-    /// Bounds by column.
-    Judged { columns: Vec<ColumnBound>, opened: BTreeMap<usize, Bins> },
+    /// Bounds by column, the bins of opened columns, and the ranges that were opened.
+    Judged { columns: Vec<ColumnBound>, opened: BTreeMap<usize, Bins>, ranges: Vec<Open> },
     /// The cut.
     Cut(PartCut),
     /// There is none worth taking, or the leaf may not be split.
@@ -223,6 +226,7 @@ impl Growth {
             left: None,
             state,
             bins: vec![],
+            for_child: vec![],
         });
         self.nodes.len() - 1
     }
@@ -252,7 +256,7 @@ impl Growth {
             let Some(left) = self.nodes[parent].left else { continue };
             let of_parent = self.nodes[parent].bins(self.cuts.n_features(), self.k)?;
             let Some(of_parent) = of_parent else { continue };
-            self.nodes[parent].bins = vec![];
+            (self.nodes[parent].bins, self.nodes[parent].for_child) = (vec![], vec![]);
             let large = left + left + 1 - small;
             let Some(of_small) = answered.remove(&small) else { continue };
             if let Some(counted) = answered.remove(&large) {
@@ -270,6 +274,9 @@ impl Growth {
             let id = run[0].node;
             let rest = runs.partition_point(|(run, _)| run[0].node <= id);
             let of_others = runs.split_off(rest);
+            if asked.fills.iter().any(|fill| fill.0 == id) {
+                self.keep_of_use(id, &mut runs)?;
+            }
             self.replace(id, runs)?;
             runs = of_others;
         }
@@ -292,7 +299,8 @@ impl Growth {
         let node = &mut self.nodes[id];
         (node.bins, node.state) = match has_cut {
             true => {
-                let state = State::Judged { columns: bounds, opened: BTreeMap::new() };
+                let state =
+                    State::Judged { columns: bounds, opened: BTreeMap::new(), ranges: vec![] };
                 (pack(&columns), state)
             }
             false => (vec![], State::Closed),
@@ -300,10 +308,11 @@ impl Growth {
     }
 
     /// Puts smaller bins of some columns of a node in the place of those they are of, and bounds the cuts anew.
-    fn replace(&mut self, id: usize, runs: Vec<(&[Open], Vec<Bins>)>) -> Result<()> {
+    fn replace(&mut self, id: usize, runs: Vec<(Vec<&Open>, Vec<Bins>)>) -> Result<()> {
         let filled = self.nodes[id].bins(self.cuts.n_features(), self.k)?;
         let (cuts, PartNode { node, state, .. }) = (&self.cuts, &mut self.nodes[id]);
-        let State::Judged { columns, opened } = state else { return Ok(()) };
+        let State::Judged { columns, opened, ranges } = state else { return Ok(()) };
+        reopening::note(ranges, runs.iter().flat_map(|(run, _)| run.iter().copied()));
         let mut filled = filled.unwrap_or_default();
         let mut own = vec![];
         for (run, smaller) in runs {
@@ -315,7 +324,7 @@ impl Growth {
         }
         let smaller = parallel::map(own, |(run, smaller, mut bins)| {
             let feature = run[0].feature;
-            bins.put(run.iter().zip(smaller))?;
+            bins.put(run.into_iter().zip(smaller))?;
             Ok((feature, cuts.bound(node, feature, &bins).0, bins))
         });
         for column in smaller {
@@ -331,11 +340,31 @@ impl Growth {
         Ok(())
     }
 
+    /// Leaves of ranges that were opened with the fill of a node those that hide a cut, with all labels that it may have.
+    fn keep_of_use(&self, id: usize, runs: &mut Vec<(Vec<&Open>, Vec<Bins>)>) -> Result<()> {
+        let filled = self.nodes[id].bins(self.cuts.n_features(), self.k)?;
+        let (Some(filled), PartNode { node, state: State::Judged { columns, .. }, .. }) =
+            (filled, &self.nodes[id])
+        else {
+            return Ok(());
+        };
+        let floor = self.cuts.floor(node, columns);
+        for (run, smaller) in &mut *runs {
+            let (feature, bins) = (run[0].feature, &filled[run[0].feature]);
+            let hiding = self.cuts.hiding(node, feature, bins, floor);
+            let own = run.drain(..).zip(smaller.drain(..));
+            (*run, *smaller) =
+                own.filter(|(open, _)| reopening::is_of_use(open, bins, &hiding)).unzip();
+        }
+        runs.retain(|(run, _)| !run.is_empty());
+        Ok(())
+    }
+
     /// Which bins of a judged node must be opened before its cut is known, with their rows; decides the cut if none.
     fn open(&mut self, id: usize) -> Result<Vec<Range>> {
         let filled = self.nodes[id].bins(self.cuts.n_features(), self.k)?;
         let Some(filled) = filled else { return Ok(vec![]) };
-        let PartNode { node, state: State::Judged { columns, opened }, .. } = &self.nodes[id]
+        let PartNode { node, state: State::Judged { columns, opened, .. }, .. } = &self.nodes[id]
         else {
             return Ok(vec![]);
         };
@@ -359,10 +388,19 @@ impl Growth {
             let range = |((n_rows, open), n_bins)| Range { n_rows, n_bins, open };
             return Ok(ranges.map(range).collect());
         }
-        let state = self.cuts.best(node, columns, bins)?.map_or(State::Closed, State::Cut);
+        let cut = self.cuts.best(node, columns, bins)?;
         let node = &mut self.nodes[id];
-        if matches!(state, State::Closed) {
+        let state = match cut {
+            Some(cut) => State::Cut(cut),
+            None => State::Closed,
+        };
+        if let State::Closed = state {
             node.bins = vec![];
+        }
+        if let (State::Cut(cut), State::Judged { opened, ranges, .. }) = (&state, &mut node.state)
+            && reopening::is_like_parent(cut.n_left, node.n - cut.n_left)
+        {
+            node.for_child = reopening::for_child(std::mem::take(ranges), opened);
         }
         node.state = state;
         Ok(vec![])
@@ -415,11 +453,11 @@ impl Growth {
                 Ok(replayed) => return Ok(Step::Done(replayed)),
                 Err(unknown) => unknown,
             };
-            let mut fills = vec![];
+            let (mut fills, mut like_parents) = (vec![], vec![]);
             let mut ranges = vec![];
             for &id in &unknown {
                 if matches!(self.nodes[id].state, State::New) {
-                    self.want_fill(id, &mut fills);
+                    self.want_fill(id, &mut fills, &mut like_parents);
                 } else {
                     ranges.extend(self.open(id)?);
                 }
@@ -429,7 +467,9 @@ impl Growth {
                 continue;
             }
             if !fills.is_empty() || !ranges.is_empty() {
-                let opens = open_ranges(ranges, self.most_values);
+                let mut opens = open_ranges(ranges, self.most_values);
+                opens.extend(like_parents);
+                opens.sort_by_key(|open| open.node);
                 return Ok(Step::Ask(Wanted { fills, opens }));
             }
         }
@@ -437,11 +477,12 @@ impl Growth {
 
     /// The smaller of two siblings is added up, the larger one only counted: its sums are the rest. Both at once, for
     /// then the parent's are let go.
-    fn want_fill(&self, id: usize, fills: &mut Vec<(usize, bool)>) {
+    fn want_fill(&self, id: usize, fills: &mut Vec<(usize, bool)>, opens: &mut Vec<Open>) {
         if self.nodes[id].parent.is_none() {
             return fills.push((id, true)); // a leaf of the base
         }
-        let left = self.nodes[id].parent.and_then(|parent| self.nodes[parent].left).unwrap_or(id);
+        let parent = self.nodes[id].parent.map(|parent| &self.nodes[parent]);
+        let left = parent.and_then(|parent| parent.left).unwrap_or(id);
         let small = left + usize::from(self.nodes[left + 1].n < self.nodes[left].n);
         let large = left + left + 1 - small;
         if fills.iter().any(|fill| fill.0 == small) {
@@ -450,6 +491,8 @@ impl Growth {
         fills.push((small, true));
         if matches!(self.nodes[large].state, State::New) {
             fills.push((large, false));
+            let ranges = parent.map_or(&[][..], |parent| &parent.for_child);
+            opens.extend(ranges.iter().map(|open| Open { node: large, ..open.clone() }));
         }
     }
 
@@ -563,10 +606,12 @@ impl Growth {
             writer.u64(node.parent.map_or(0, |parent| parent as u64 + 1));
             writer.u64(node.left.map_or(0, |left| left as u64));
             writer.bytes(&node.bins);
+            write_opens(writer, &node.for_child);
             match &node.state {
                 State::New => writer.u8(0),
-                State::Judged { opened, .. } => {
+                State::Judged { opened, ranges, .. } => {
                     writer.u8(1);
+                    write_opens(writer, ranges);
                     writer.len(opened.len());
                     for (&feature, bins) in opened {
                         writer.len(feature);
@@ -615,11 +660,16 @@ impl Growth {
             }
             self.push(parent, depth, n, totals);
             self.nodes[id].bins = reader.bytes()?.to_vec();
+            self.nodes[id].for_child = read_opens(reader, d, k)?;
             match reader.u8()? {
                 0 => {}
                 1 => {
                     let columns = self.nodes[id].bins(d, k)?.ok_or_else(|| reader.broken())?;
                     self.judge(id, columns);
+                    let opened = read_opens(reader, d, k)?;
+                    if let State::Judged { ranges, .. } = &mut self.nodes[id].state {
+                        *ranges = opened;
+                    }
                     for _ in 0..reader.len(8)? {
                         let feature = reader.index()?;
                         let smaller = read_bins(reader, k)?;
@@ -645,7 +695,8 @@ impl Growth {
     }
 
     fn set_opened(&mut self, id: usize, feature: usize, bins: Bins) -> Option<()> {
-        let PartNode { node, state: State::Judged { columns, opened }, .. } = &mut self.nodes[id]
+        let PartNode { node, state: State::Judged { columns, opened, .. }, .. } =
+            &mut self.nodes[id]
         else {
             return None;
         };

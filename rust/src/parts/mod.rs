@@ -44,6 +44,7 @@ mod opening;
 mod quantiles;
 mod question;
 mod reference;
+mod reopening;
 mod result;
 mod routing;
 mod side_labels;

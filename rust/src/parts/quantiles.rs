@@ -187,7 +187,7 @@ impl Ranks {
             return self.add_up();
         }
         for (run, opened) in of_columns(asked, opened) {
-            self.columns[run[0].node * d + run[0].feature].put(run.iter().zip(opened))?;
+            self.columns[run[0].node * d + run[0].feature].put(run.into_iter().zip(opened))?;
         }
         Ok(())
     }

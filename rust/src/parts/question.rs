@@ -214,6 +214,11 @@ impl Open {
         Open { node, feature, low, high, ends: None, labels: vec![] }
     }
 
+    /// Whether all cells between two are in the range.
+    pub(super) fn holds(&self, low: f64, high: f64) -> bool {
+        self.low <= low && low <= high && high <= self.high
+    }
+
     /// Number of sums of a bin, of `k` labels.
     pub(super) fn width(&self, k: usize) -> usize {
         if self.labels.is_empty() { k } else { self.labels.len() }
