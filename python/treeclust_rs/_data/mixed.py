@@ -293,10 +293,10 @@ def _converted(cells: Cells, kind: Kind, wanted: Kind) -> Cells | None:
             return None
         # As in tables of numbers alone, booleans are 0 and 1.
         return np.where(cells.codes < 0, np.nan, cells.codes)
-    if cells.dtype.kind == "f" and np.isnan(cells).all():
-        return Texts(np.full(len(cells), -1), (), is_ordered=False) if wants_text else cells
     if kind == wanted or (_is_zoned(kind) and _is_zoned(wanted)):
         return cells
+    if cells.dtype.kind == "f" and np.isnan(cells).all():
+        return Texts(np.full(len(cells), -1), (), is_ordered=False) if wants_text else cells
     if {kind, wanted} == {"date", "datetime[]"}:
         return np.floor_divide(cells, _DAY) * _DAY if wanted == "date" else cells
     return None
