@@ -182,28 +182,21 @@ impl LevelCosts<'_> {
     pub fn add(&self, start: usize, out: &mut [f64], k: usize) {
         // A loop over a number of labels that the compiler knows is quicker.
         match k {
-            1 => return self.add_known::<1>(start, out),
-            2 => return self.add_known::<2>(start, out),
-            3 => return self.add_known::<3>(start, out),
-            4 => return self.add_known::<4>(start, out),
-            8 => return self.add_known::<8>(start, out),
-            _ => {}
-        }
-        for (row, costs) in (start..).zip(out.chunks_mut(k)) {
-            let code = self.codes[row];
-            if code != MISSING_LEVEL {
-                let of_level = &self.costs[usize::from(code) * k..][..k];
-                costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
-            }
+            1 => self.add_inlined(start, out, 1),
+            2 => self.add_inlined(start, out, 2),
+            3 => self.add_inlined(start, out, 3),
+            4 => self.add_inlined(start, out, 4),
+            8 => self.add_inlined(start, out, 8),
+            _ => self.add_inlined(start, out, k),
         }
     }
 
-    fn add_known<const K: usize>(&self, start: usize, out: &mut [f64]) {
-        let (of_levels, out) = (self.costs.as_chunks::<K>().0, out.as_chunks_mut::<K>().0);
-        for (row, costs) in (start..).zip(out) {
+    #[inline(always)]
+    fn add_inlined(&self, start: usize, out: &mut [f64], k: usize) {
+        for (row, costs) in (start..).zip(out.chunks_exact_mut(k)) {
             let code = self.codes[row];
             if code != MISSING_LEVEL {
-                let of_level = &of_levels[usize::from(code)];
+                let of_level = &self.costs[usize::from(code) * k..][..k];
                 costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
             }
         }

@@ -171,13 +171,9 @@ impl<'a> Points<'a> {
 
     /// The weights of the levels of a column among some rows, missing ones last.
     pub(super) fn level_weights(&self, column: &PlacedLevels<'_>, rows: &[u32]) -> Vec<f64> {
-        let code = |&row: &u32| usize::from(column.codes[row as usize]);
         let mut weights = vec![0.0; usize::from(MISSING_LEVEL) + 1];
-        match self.weights {
-            None => rows.iter().for_each(|row| weights[code(row)] += 1.0),
-            Some(of_rows) => {
-                rows.iter().for_each(|row| weights[code(row)] += of_rows[*row as usize]);
-            }
+        for &row in rows {
+            weights[usize::from(column.codes[row as usize])] += self.weight(row);
         }
         weights.truncate(column.places.len());
         weights
