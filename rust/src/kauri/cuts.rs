@@ -253,7 +253,8 @@ impl ColumnCuts {
     /// column.
     pub fn prefix(&self, order: &[u32], value: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sums = Vec::new();
-        LeftSums::default().read([&self.set].into_iter(), order, value).write(self, &mut sums);
+        let mut left = LeftSums::default();
+        left.read([&self.set].into_iter(), order, &value).write(self, order, value, &mut sums);
         sums
     }
 
@@ -277,7 +278,7 @@ impl ColumnCuts {
 /// The sums of a number per row over the rows left of the cuts of a column, whose rows are read once for all its sets.
 #[derive(Debug, Default)]
 pub struct LeftSums {
-    /// Over the first 0, 1, ... rows with a value in the order of the column; of levels the number of each of these rows.
+    /// Over the first 0, 1, ... rows with a value in the order of the column; none of levels.
     of_places: Vec<f64>,
     /// Over the rows with a missing cell, if these go left in some set.
     missing: f64,
@@ -302,10 +303,8 @@ impl LeftSums {
         self.missing = missing.iter().fold(0.0, |sum, &row| sum + value(row));
         self.apart = 0..0;
         self.of_places.clear();
-        memory::reserve(&mut self.of_places, seen.len() + 1, "the sums of a column");
-        if has_levels {
-            self.of_places.extend(seen.iter().map(|&row| value(row)));
-        } else {
+        if !has_levels {
+            memory::reserve(&mut self.of_places, seen.len() + 1, "the sums of a column");
             let mut sum = 0.0;
             self.of_places.push(sum);
             self.of_places.extend(seen.iter().map(|&row| {
@@ -346,8 +345,15 @@ impl LeftSums {
         self
     }
 
-    /// Writes the sums of the cuts of a set over the contents of `sums`.
-    pub fn write(&self, cuts: &ColumnCuts, sums: &mut Vec<f64>) {
+    /// Writes the sums of the cuts of a set over the contents of `sums`; those of levels are added up now. `order` and
+    /// `value`: what was read.
+    pub fn write(
+        &self,
+        cuts: &ColumnCuts,
+        order: &[u32],
+        value: impl Fn(u32) -> f64,
+        sums: &mut Vec<f64>,
+    ) {
         let n_missing = cuts.set.n_missing_left;
         let start = if n_missing > 0 { self.missing } else { 0.0 };
         sums.clear();
@@ -375,7 +381,7 @@ impl LeftSums {
             SetForm::Levels => {
                 let places = (0..cuts.n_left.len()).map(|cut| cuts.rows(cut).places);
                 let own = |places: Range<usize>| {
-                    self.of_places[places].iter().fold(start, |sum, x| sum + x)
+                    order[places].iter().fold(start, |sum, &row| sum + value(row))
                 };
                 sums.extend(places.map(own));
             }

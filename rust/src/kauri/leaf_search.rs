@@ -97,6 +97,11 @@ impl OpenColumn {
         sums.read(sets, &self.order, value)
     }
 
+    /// Writes the sums over the left sides of the cuts of a set. `sums`: [`OpenColumn::left_sums`] of the same stocks.
+    fn write(&self, cuts: &ColumnCuts, stocks: &[f64], sums: &LeftSums, left: &mut Vec<f64>) {
+        sums.write(cuts, &self.order, |position| stocks[position as usize], left);
+    }
+
     /// Returns the sum of the stocks over the left side of one cut, as [`OpenColumn::left_sums`] has it.
     fn left_sum(&self, cuts: &ColumnCuts, cut: usize, stocks: &[f64], whole: f64) -> f64 {
         let value = |&position: &u32| stocks[position as usize];
@@ -225,12 +230,15 @@ impl LeafSearch<'_, '_, '_> {
                 .with_min_len(leaf.at_a_time)
                 .map_init(Default::default, |sums: &mut LeftSums, column| {
                     column.left_sums(&stocks, whole, sums);
+                    let mut sets = std::mem::take(&mut column.sets);
                     let of_set = |set: &mut OpenSet| {
-                        sums.write(&set.cuts, &mut set.cross_rest);
+                        column.write(&set.cuts, &stocks, sums, &mut set.cross_rest);
                         set.gains(state, whole).new_cluster_gains()
                     };
-                    let of_sets = column.sets.iter_mut().map(of_set);
-                    of_sets.fold(NewClusterGains::NONE, NewClusterGains::max)
+                    let of_sets = sets.iter_mut().map(of_set);
+                    let gains = of_sets.fold(NewClusterGains::NONE, NewClusterGains::max);
+                    column.sets = sets;
+                    gains
                 })
                 .reduce(|| NewClusterGains::NONE, NewClusterGains::max);
         }
@@ -330,13 +338,15 @@ impl LeafSearch<'_, '_, '_> {
                 for (cluster, (stocks, whole)) in &stocks {
                     column.left_sums(stocks, *whole, sums);
                     let target = &self.growth.clusters[*cluster].sums;
-                    for set in &mut column.sets {
-                        sums.write(&set.cuts, left);
+                    let mut sets = std::mem::take(&mut column.sets);
+                    for set in &mut sets {
+                        column.write(&set.cuts, stocks, sums, left);
                         let mut bounds = std::mem::take(&mut set.join_bounds);
                         let cross = CrossStocks { leaf: *whole, left };
                         set.gains(state, cross_rest).add_target(target, cross, &mut bounds);
                         set.join_bounds = bounds;
                     }
+                    column.sets = sets;
                 }
                 column.sets.iter().fold(MoveBounds::NONE, |bounds, set| {
                     let gains = set.gains(state, cross_rest);
@@ -384,10 +394,10 @@ impl LeafSearch<'_, '_, '_> {
             }
             let of_set = |set: &OpenSet| {
                 let mut left = vec![vec![]; others.len()];
-                left_sums
-                    .iter()
-                    .zip(&mut left)
-                    .for_each(|(sums, left)| sums.write(&set.cuts, left));
+                for (((_, (stocks, _)), sums), left) in others.iter().zip(&left_sums).zip(&mut left)
+                {
+                    column.write(&set.cuts, stocks, sums, left);
+                }
                 let targets: Vec<(usize, ClusterSums, CrossStocks<'_>)> = others
                     .iter()
                     .zip(&left)
