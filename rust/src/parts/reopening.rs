@@ -59,3 +59,57 @@ pub(super) fn is_of_use(open: &Open, bins: &Bins, hiding: &[(usize, f64, Vec<usi
         has_labels && open.holds(bins.low[*bin], bins.high[*bin])
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(feature: usize, low: f64, high: f64, labels: &[usize]) -> Open {
+        Open { labels: labels.to_vec(), ..Open::to_values(3, feature, low, high) }
+    }
+
+    fn bins(ends: &[(f64, f64)]) -> Bins {
+        let (low, high) = ends.iter().copied().unzip();
+        Bins { low, high, count: vec![1; ends.len()], ..Bins::empty(0, false, 2) }
+    }
+
+    #[test]
+    fn a_child_with_few_rows_less_is_like_its_parent() {
+        assert!(is_like_parent(1, 16) && is_like_parent(160, 10) && is_like_parent(0, 0));
+        assert!(!is_like_parent(1, 15) && !is_like_parent(159, 10));
+    }
+
+    #[test]
+    fn a_child_opens_ranges_into_the_bins_that_they_have_come_to() {
+        let mut ranges = vec![];
+        note(
+            &mut ranges,
+            &[open(1, 5.0, 9.0, &[0]), open(0, 1.0, 2.0, &[]), open(0, 4.0, 8.0, &[1])],
+        );
+        note(&mut ranges, &[open(0, 5.0, 6.0, &[1]), open(1, 0.0, 1.0, &[])]); // the first is inside
+        assert_eq!(ranges.len(), 4);
+        let of_0 = [(1.0, 1.0), (2.0, 2.0), (3.0, 3.5), (4.0, 5.0), (6.0, 6.0), (7.0, 8.0)];
+        let of_1 = [(0.0, 0.0), (1.0, 1.0), (5.0, 9.0)];
+        let opened = BTreeMap::from([(0, bins(&of_0)), (1, bins(&of_1))]);
+        let ends =
+            |low, high, ends: Vec<f64>| Open { ends: Some(ends), ..open(0, low, high, &[1]) };
+        let expected = [
+            open(0, 1.0, 2.0, &[]), // all values are known
+            ends(4.0, 8.0, vec![5.0, 6.0]),
+            open(1, 0.0, 1.0, &[]),
+            Open { ends: Some(vec![]), ..open(1, 5.0, 9.0, &[0]) },
+        ];
+        assert_eq!(for_child(ranges, &opened), expected);
+    }
+
+    #[test]
+    fn ranges_are_of_use_with_all_labels_of_the_cuts_that_they_hide() {
+        let own = bins(&[(0.0, 1.0), (2.0, 3.0)]);
+        let hiding = |labels: &[usize]| vec![(1, 0.5, labels.to_vec())];
+        assert!(is_of_use(&open(0, 2.0, 4.0, &[]), &own, &hiding(&[])));
+        assert!(is_of_use(&open(0, 2.0, 4.0, &[0, 2]), &own, &hiding(&[2])));
+        assert!(!is_of_use(&open(0, 2.0, 4.0, &[0, 2]), &own, &hiding(&[1])));
+        assert!(!is_of_use(&open(0, 2.0, 4.0, &[0, 2]), &own, &hiding(&[])));
+        assert!(!is_of_use(&open(0, 0.0, 1.5, &[]), &own, &hiding(&[]))); // hides nothing
+    }
+}
