@@ -35,9 +35,7 @@ def test_the_tree_is_that_of_memory(cuts, bins, monkeypatch):
             tc.ExKMC, base_tree=None, max_leaves=12, cuts=cuts, criterion=criterion, n_jobs=1
         )
         fit = Fit(make(), feature_names=frame.columns, labels=True)
-        found = converse(
-            fit, parts_of(frame, ends), None, rng, make, labels=parts_of(labels, ends)
-        )
+        found = converse(fit, parts_of(frame, ends), None, rng, make, labels=parts_of(labels, ends))
         same(found, in_memory(partial(make, reference=labels), frame, None))
 
 
