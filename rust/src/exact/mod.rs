@@ -124,9 +124,8 @@ impl ExactSums {
     /// Calls `visit` with every counter of the same window here and in `other`.
     fn zip(&mut self, other: &ExactSums, visit: impl Fn(&mut i128, i128)) {
         assert_eq!(self.len, other.len, "sums of equal number");
-        for &window in &other.windows {
-            let theirs = &other.counters[usize::from(other.places[usize::from(window)])];
-            let own = self.counters_of(window.into());
+        for (window, theirs) in other.filled() {
+            let own = self.counters_of(window);
             own.iter_mut().zip(theirs).for_each(|(own, theirs)| visit(own, *theirs));
         }
     }
@@ -168,10 +167,9 @@ impl ExactSums {
     /// The sums at the places `plus` less those at the places `minus`.
     fn total(&self, plus: &[usize], minus: &[usize]) -> Total {
         let mut total = Total::default();
-        for &window in &self.windows {
-            let counters = &self.counters[usize::from(self.places[usize::from(window)])];
+        for (window, counters) in self.filled() {
             let sum = |places: &[usize]| places.iter().map(|&place| counters[place]).sum::<i128>();
-            total.add(window.into(), sum(plus) - sum(minus));
+            total.add(window, sum(plus) - sum(minus));
         }
         total
     }
@@ -181,11 +179,10 @@ impl ExactSums {
         let mut all = ExactSums::new(pieces.iter().map(|(_, places)| places.len()).sum());
         let mut start = 0;
         for (sums, places) in pieces {
-            for &window in &sums.windows {
-                let counters = &sums.counters[usize::from(sums.places[usize::from(window)])];
+            for (window, counters) in sums.filled() {
                 let counters = &counters[places.clone()];
                 if counters.iter().any(|&counter| counter != 0) {
-                    let own = &mut all.counters_of(window.into())[start..start + places.len()];
+                    let own = &mut all.counters_of(window)[start..start + places.len()];
                     own.copy_from_slice(counters);
                 }
             }

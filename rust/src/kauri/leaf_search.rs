@@ -97,11 +97,6 @@ impl OpenColumn {
         sums.read(sets, &self.order, value)
     }
 
-    /// Writes the sums over the left sides of the cuts of a set. `sums`: [`OpenColumn::left_sums`] of the same stocks.
-    fn write(&self, cuts: &ColumnCuts, stocks: &[f64], sums: &LeftSums, left: &mut Vec<f64>) {
-        sums.write(cuts, &self.order, |position| stocks[position as usize], left);
-    }
-
     /// Returns the sum of the stocks over the left side of one cut, as [`OpenColumn::left_sums`] has it.
     fn left_sum(&self, cuts: &ColumnCuts, cut: usize, stocks: &[f64], whole: f64) -> f64 {
         let value = |&position: &u32| stocks[position as usize];
@@ -115,6 +110,19 @@ impl OpenColumn {
             whole - right.iter().rev().map(value).sum::<f64>()
         }
     }
+}
+
+/// Writes the sums over the left sides of the cuts of a set. `sums`: [`OpenColumn::left_sums`] of the same stocks; `order`:
+/// of the column. A function of its own: inlined, it takes a twentieth of a fit of many levels more.
+#[inline(never)]
+fn write_left(
+    sums: &LeftSums,
+    cuts: &ColumnCuts,
+    order: &[u32],
+    stocks: &[f64],
+    left: &mut Vec<f64>,
+) {
+    sums.write(cuts, order, |position| stocks[position as usize], left);
 }
 
 /// What the join bounds of a leaf are.
@@ -230,15 +238,13 @@ impl LeafSearch<'_, '_, '_> {
                 .with_min_len(leaf.at_a_time)
                 .map_init(Default::default, |sums: &mut LeftSums, column| {
                     column.left_sums(&stocks, whole, sums);
-                    let mut sets = std::mem::take(&mut column.sets);
+                    let OpenColumn { sets, order, .. } = column;
                     let of_set = |set: &mut OpenSet| {
-                        column.write(&set.cuts, &stocks, sums, &mut set.cross_rest);
+                        write_left(sums, &set.cuts, order, &stocks, &mut set.cross_rest);
                         set.gains(state, whole).new_cluster_gains()
                     };
                     let of_sets = sets.iter_mut().map(of_set);
-                    let gains = of_sets.fold(NewClusterGains::NONE, NewClusterGains::max);
-                    column.sets = sets;
-                    gains
+                    of_sets.fold(NewClusterGains::NONE, NewClusterGains::max)
                 })
                 .reduce(|| NewClusterGains::NONE, NewClusterGains::max);
         }
@@ -338,15 +344,13 @@ impl LeafSearch<'_, '_, '_> {
                 for (cluster, (stocks, whole)) in &stocks {
                     column.left_sums(stocks, *whole, sums);
                     let target = &self.growth.clusters[*cluster].sums;
-                    let mut sets = std::mem::take(&mut column.sets);
-                    for set in &mut sets {
-                        column.write(&set.cuts, stocks, sums, left);
+                    for set in &mut column.sets {
+                        write_left(sums, &set.cuts, &column.order, stocks, left);
                         let mut bounds = std::mem::take(&mut set.join_bounds);
                         let cross = CrossStocks { leaf: *whole, left };
                         set.gains(state, cross_rest).add_target(target, cross, &mut bounds);
                         set.join_bounds = bounds;
                     }
-                    column.sets = sets;
                 }
                 column.sets.iter().fold(MoveBounds::NONE, |bounds, set| {
                     let gains = set.gains(state, cross_rest);
@@ -396,7 +400,7 @@ impl LeafSearch<'_, '_, '_> {
                 let mut left = vec![vec![]; others.len()];
                 for (((_, (stocks, _)), sums), left) in others.iter().zip(&left_sums).zip(&mut left)
                 {
-                    column.write(&set.cuts, stocks, sums, left);
+                    write_left(sums, &set.cuts, &column.order, stocks, left);
                 }
                 let targets: Vec<(usize, ClusterSums, CrossStocks<'_>)> = others
                     .iter()

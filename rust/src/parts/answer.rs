@@ -224,11 +224,11 @@ impl Bins {
             let Some(inside) = smaller.sums.take() else { continue };
             let of_bin = ExactSums::gather(&[(sums, bin * width..(bin + 1) * width)]);
             let labels = open.labels.as_slice();
-            let of_labels: Vec<_> = labels.iter().map(|&l| (&of_bin, l..l + 1)).collect();
-            let is_all = match labels {
-                [] => total.equals(&of_bin),
-                _ => total.equals(&ExactSums::gather(&of_labels)),
+            let of_labels: Vec<_> = match labels {
+                [] => vec![(&of_bin, 0..width)],
+                labels => labels.iter().map(|&l| (&of_bin, l..l + 1)).collect(),
             };
+            let is_all = total.equals(&ExactSums::gather(&of_labels));
             if smaller.n_rows() != self.count[bin] || !is_all {
                 return Err(Error::Value(format!(
                     "The rows of column {} (counting from 0) from {} to {} are not those of before: an answer or a checkpoint of the fit is damaged.",

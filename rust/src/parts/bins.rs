@@ -110,11 +110,11 @@ pub(super) fn with_runs<'a>(
     opens.chunk_by(Open::is_before).map(run).collect()
 }
 
-/// Ranges of each column of each node, with what was answered about them.
-pub(super) fn of_columns(
-    opens: &[Open],
-    opened: Vec<Bins>,
-) -> impl Iterator<Item = (Vec<&Open>, Vec<Bins>)> {
+/// Ranges of one column of a node, ascending, with what was answered about them.
+pub(super) type Run<'a> = (Vec<&'a Open>, Vec<Bins>);
+
+/// The ranges of each column of each node.
+pub(super) fn of_columns(opens: &[Open], opened: Vec<Bins>) -> impl Iterator<Item = Run<'_>> {
     let mut opened = opened.into_iter();
     let is_of_one = |a: &Open, b: &Open| (a.node, a.feature) == (b.node, b.feature);
     let runs = opens.chunk_by(is_of_one);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use super::answer::Bins;
 use super::base::GrownBase;
-use super::bins::{check_counts, check_totals, of_columns, rest_of};
+use super::bins::{Run, check_counts, check_totals, of_columns, rest_of};
 use super::bytes::{Reader, Writer};
 use super::columns::PartColumn;
 use super::cuts::{ColumnBound, Cuts, PartCut};
@@ -60,6 +60,11 @@ impl PartNode {
         let bins = (0..d).map(|_| read_bins(&mut reader, k)).collect::<Result<_>>()?;
         reader.end()?;
         Ok(Some(bins))
+    }
+
+    /// Notes that there is no cut worth taking.
+    fn close(&mut self) {
+        (self.bins, self.state) = (vec![], State::Closed);
     }
 }
 
@@ -308,7 +313,7 @@ impl Growth {
     }
 
     /// Puts smaller bins of some columns of a node in the place of those they are of, and bounds the cuts anew.
-    fn replace(&mut self, id: usize, runs: Vec<(Vec<&Open>, Vec<Bins>)>) -> Result<()> {
+    fn replace(&mut self, id: usize, runs: Vec<Run<'_>>) -> Result<()> {
         let filled = self.nodes[id].bins(self.cuts.n_features(), self.k)?;
         let (cuts, PartNode { node, state, .. }) = (&self.cuts, &mut self.nodes[id]);
         let State::Judged { columns, opened, ranges } = state else { return Ok(()) };
@@ -334,14 +339,13 @@ impl Growth {
         }
         // What is known closely may hold no cut at all.
         if !self.has_cut(id) {
-            self.nodes[id].bins = vec![];
-            self.nodes[id].state = State::Closed;
+            self.nodes[id].close();
         }
         Ok(())
     }
 
     /// Leaves of ranges that were opened with the fill of a node those that hide a cut, with all labels that it may have.
-    fn keep_of_use(&self, id: usize, runs: &mut Vec<(Vec<&Open>, Vec<Bins>)>) -> Result<()> {
+    fn keep_of_use(&self, id: usize, runs: &mut Vec<Run<'_>>) -> Result<()> {
         let filled = self.nodes[id].bins(self.cuts.n_features(), self.k)?;
         let (Some(filled), PartNode { node, state: State::Judged { columns, .. }, .. }) =
             (filled, &self.nodes[id])
@@ -388,21 +392,17 @@ impl Growth {
             let range = |((n_rows, open), n_bins)| Range { n_rows, n_bins, open };
             return Ok(ranges.map(range).collect());
         }
-        let cut = self.cuts.best(node, columns, bins)?;
-        let node = &mut self.nodes[id];
-        let state = match cut {
-            Some(cut) => State::Cut(cut),
-            None => State::Closed,
+        let Some(cut) = self.cuts.best(node, columns, bins)? else {
+            self.nodes[id].close();
+            return Ok(vec![]);
         };
-        if let State::Closed = state {
-            node.bins = vec![];
-        }
-        if let (State::Cut(cut), State::Judged { opened, ranges, .. }) = (&state, &mut node.state)
+        let node = &mut self.nodes[id];
+        if let State::Judged { opened, ranges, .. } = &mut node.state
             && reopening::is_like_parent(cut.n_left, node.n - cut.n_left)
         {
             node.for_child = reopening::for_child(std::mem::take(ranges), opened);
         }
-        node.state = state;
+        node.state = State::Cut(cut);
         Ok(vec![])
     }
 
@@ -478,11 +478,10 @@ impl Growth {
     /// The smaller of two siblings is added up, the larger one only counted: its sums are the rest. Both at once, for
     /// then the parent's are let go.
     fn want_fill(&self, id: usize, fills: &mut Vec<(usize, bool)>, opens: &mut Vec<Open>) {
-        if self.nodes[id].parent.is_none() {
+        let Some(parent) = self.nodes[id].parent.map(|parent| &self.nodes[parent]) else {
             return fills.push((id, true)); // a leaf of the base
-        }
-        let parent = self.nodes[id].parent.map(|parent| &self.nodes[parent]);
-        let left = parent.and_then(|parent| parent.left).unwrap_or(id);
+        };
+        let left = parent.left.unwrap_or(id);
         let small = left + usize::from(self.nodes[left + 1].n < self.nodes[left].n);
         let large = left + left + 1 - small;
         if fills.iter().any(|fill| fill.0 == small) {
@@ -491,8 +490,8 @@ impl Growth {
         fills.push((small, true));
         if matches!(self.nodes[large].state, State::New) {
             fills.push((large, false));
-            let ranges = parent.map_or(&[][..], |parent| &parent.for_child);
-            opens.extend(ranges.iter().map(|open| Open { node: large, ..open.clone() }));
+            let ranges = parent.for_child.iter();
+            opens.extend(ranges.map(|open| Open { node: large, ..open.clone() }));
         }
     }
 

@@ -16,15 +16,12 @@ pub(super) fn is_like_parent(n_left: u64, n_right: u64) -> bool {
     n_left.max(n_right) / TIMES_SIBLING >= n_left.min(n_right)
 }
 
-/// Whether a range is inside another of the same column.
-fn is_inside(open: &Open, other: &Open) -> bool {
-    open.feature == other.feature && other.low <= open.low && open.high <= other.high
-}
-
 /// Takes note of ranges that were opened, unless they are inside others.
 pub(super) fn note<'o>(ranges: &mut Vec<Open>, opened: impl IntoIterator<Item = &'o Open>) {
     for open in opened {
-        if !ranges.iter().any(|range| is_inside(open, range)) {
+        let is_inside =
+            |range: &Open| range.feature == open.feature && range.holds(open.low, open.high);
+        if !ranges.iter().any(is_inside) {
             ranges.push(Open { ends: None, ..open.clone() });
         }
     }
