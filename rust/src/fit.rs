@@ -153,14 +153,15 @@ pub fn fit<'a, 't: 'a>(
     let cells = Cells::of(rows, problem, monitor)?;
     monitor.check()?;
     let n_regrets = regrets.map_or(0, |_| k);
-    let mut grown = GrowingTree::with_exact_sums(n, n_regrets + k, |row, sums| {
+    let mut grown = GrowingTree::with_exact_sums(n, n_regrets + k, |row, sums, group| {
         if let Some(regrets) = regrets {
-            regrets.add_exactly(row, sums, 0);
+            regrets.add_exactly(row, sums, group);
         }
-        label_rows.add_exactly_from(row, sums, 0, n_regrets);
+        label_rows.add_exactly_from(row, sums, group, n_regrets);
     });
     let mut fit = Fit { cells: &cells, problem, monitor, n_regrets, grown: &mut grown };
     let (base, skipped_features) = fit.grow_base()?;
+    fit.grown.end_base();
     let base_cluster = fit.base_clusters(base.as_ref());
     let m = problem.limits.min_samples_leaf;
     let cost = match (problem.criterion, regrets) {
@@ -283,13 +284,9 @@ impl Fit<'_, '_, '_, '_> {
         }
     }
 
-    /// The labels of the base's leaves, by node id. All rows of these leaves are searched from here on.
-    fn base_clusters(&mut self, base: Option<&BaseNodes>) -> Vec<Option<usize>> {
+    /// The labels of the base's leaves, by node id.
+    fn base_clusters(&self, base: Option<&BaseNodes>) -> Vec<Option<usize>> {
         let Some(base) = base else { return vec![None] };
-        for id in self.grown.leaves().collect::<Vec<_>>() {
-            let segment = self.grown.nodes[id].segment;
-            self.grown.nodes[id].segment = self.grown.partition.restore(segment);
-        }
         (0..self.grown.nodes.len()).map(|id| base.center(id)).collect()
     }
 

@@ -13,7 +13,7 @@
 use rayon::prelude::*;
 
 use crate::criterion::{BinnedRows, OwnGroups, RowSums};
-use crate::exact;
+use crate::exact::{self, ExactSums};
 use crate::index::Index;
 use crate::memory;
 use crate::parallel;
@@ -78,13 +78,15 @@ impl<R: RowSums> Grouping<'_, '_, R> {
     }
 
     /// Groups with exact sums: those of `groups`, of the same rows, joined where no cut that counts lies between them.
-    /// Such cuts have a group in `ends` on either side. Levels are never joined.
+    /// Such cuts have a group in `ends` on either side. Levels are never joined. `total`: exact sums of the rows, these
+    /// first, if they are known: then the largest group is what the others lack of them.
     pub(crate) fn exact(
         &self,
         rows: &[u32],
         feature: usize,
         groups: &OwnGroups,
         ends: &[bool],
+        total: Option<&ExactSums>,
     ) -> OwnGroups {
         let (binned, width) = (self.index.column(feature), self.row_sums.width());
         let mut joined = OwnGroups { form: groups.form, ..OwnGroups::default() };
@@ -116,12 +118,18 @@ impl<R: RowSums> Grouping<'_, '_, R> {
         }
         let column = self.table.column(feature);
         let n_groups = joined.count.len();
+        let largest = total.and_then(|_| (0..n_groups).max_by_key(|&group| joined.count[group]));
         // The sums before the first group are none.
         let mut exact = exact::sum_rows(rows, 1 + n_groups, width, |row, sums| {
             let of_bin = of_bin[usize::from(binned.codes[row as usize])];
             let group = of_bin.unwrap_or_else(|| group_of(column.get(row as usize)));
-            self.row_sums.add_exactly(row, sums, 1 + group);
+            if Some(group) != largest {
+                self.row_sums.add_exactly(row, sums, 1 + group);
+            }
         });
+        if let (Some(largest), Some(total)) = (largest, total) {
+            exact.fill_rest(1 + largest, width, total);
+        }
         joined.sums = (width..(1 + n_groups) * width).map(|place| exact.rounded(place)).collect();
         exact.accumulate(width);
         joined.exact = Some(exact);

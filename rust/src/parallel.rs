@@ -17,6 +17,9 @@ use crate::memory;
 /// Rows that one task adds up. Fixed: the order of the additions does not depend on the number of threads.
 const ROWS_PER_BLOCK: usize = 4096;
 
+/// Cells and terms that the calling thread reads by itself: about what it takes to start threads.
+pub(crate) const MAX_WORK_OF_CALLER: usize = 1 << 16;
+
 /// Bytes of a thread's stack.
 const STACK: usize = 2 << 20;
 

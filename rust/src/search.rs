@@ -27,6 +27,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::criterion::{Criterion, Cut, Groups, OwnGroups, RowSums};
 use crate::error::{Error, Result};
+use crate::exact::ExactSums;
 use crate::grouping::{self, Grouping};
 use crate::histogram::Histogram;
 use crate::index::{Index, MAX_BINS};
@@ -422,7 +423,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         Ok(if left_is_small { [found_small, found_large] } else { [found_large, found_small] })
     }
 
-    /// The best cut of a searched node, exactly; none if no cut is worth taking.
+    /// The best cut of a searched node, exactly; none if no cut is worth taking. `total`: as [`Grouping::exact`] takes it.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if the monitor was asked to stop.
@@ -430,6 +431,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
         &self,
         rows: &[u32],
         searched: &NodeSearch<C::Node>,
+        total: Option<&ExactSums>,
     ) -> Result<Option<BestCut>> {
         let (criterion, node) = (self.criterion, &searched.node);
         match &searched.candidates {
@@ -444,12 +446,12 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
                     self.monitor.check()?;
                     Ok(criterion.best_score(node, groups(i).view(features[i])))
                 })?;
-                self.choose_exactly(rows, node, &features, &scores, groups)
+                self.choose_exactly(rows, (node, total), &features, &scores, groups)
             }
             CandidateColumns::Columns { features, .. } => {
                 let (groups, scores) = self.refine(rows, node, features)?;
                 let groups = |i: usize| self.groups(rows, features[i], &groups[i]);
-                self.choose_exactly(rows, node, features, &scores, groups)
+                self.choose_exactly(rows, (node, total), features, &scores, groups)
             }
         }
     }
@@ -459,7 +461,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
     fn choose_exactly<'g>(
         &self,
         rows: &[u32],
-        node: &C::Node,
+        (node, total): (&C::Node, Option<&ExactSums>),
         features: &[usize],
         scores: &[f64],
         groups: impl Fn(usize) -> Cow<'g, OwnGroups> + Sync,
@@ -479,7 +481,7 @@ impl<'a, 't, C: Criterion> Engine<'a, 't, C> {
             let rough = groups(i);
             let mut ends = vec![false; rough.count.len()];
             criterion.mark_ends(node, rough.view(features[i]), floor, &mut ends);
-            self.grouping().exact(rows, features[i], &rough, &ends)
+            self.grouping().exact(rows, features[i], &rough, &ends, total)
         };
         let (mut held, mut scores) = (vec![], vec![]);
         let mut bytes = 0;

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::parallel::{self, Monitor};
+use crate::parallel::{self, MAX_WORK_OF_CALLER, Monitor};
 
 /// Rows read at a time: a tile of `f64` fits the first-level cache.
 pub const TILE: usize = 1024;
@@ -363,8 +363,14 @@ impl<'a> Table<'a> {
         (0..d).step_by(length).map(|start| start..(start + length).min(d)).collect()
     }
 
+    /// Whether a pass over the cells is no work for other threads.
+    pub fn is_small(&self) -> bool {
+        self.n_samples.saturating_mul(self.n_features()) <= MAX_WORK_OF_CALLER
+    }
+
     /// Calls `visit(state, feature, first row, cells)` for every column, tile by tile in row order. One thread at a
-    /// time sees a column's tiles, so whatever it adds up does not depend on the number of threads.
+    /// time sees a column's tiles, so whatever it adds up does not depend on the number of threads. The calling thread
+    /// reads a table by itself that [`Table::is_small`].
     /// `state(feature)` makes the column's accumulator; they come back in column order.
     pub fn scan_columns<S: Send>(
         &self,
@@ -373,10 +379,12 @@ impl<'a> Table<'a> {
     ) -> Vec<S> {
         // Columns that lie apart are best shared out one by one.
         let most = if self.is_strided() { 8 } else { 1 };
+        let features = match self.is_small() {
+            true => std::iter::once(0..self.n_features()).collect(),
+            false => self.feature_chunks(8, most),
+        };
         let mut chunks: Vec<Vec<(usize, S)>> =
-            parallel::map(self.feature_chunks(8, most), |features| {
-                features.map(|f| (f, state(f))).collect()
-            });
+            parallel::map(features, |features| features.map(|f| (f, state(f))).collect());
         // The rows of a C-ordered matrix come from memory once, and then from the cache for all columns.
         let block = if self.is_strided() {
             let row = self.n_features() * self.columns[0].cell_size();

@@ -20,6 +20,7 @@ from .._data import (
     SparseTable,
     align_sparse,
     check_finite,
+    count_gaps,
     encoded_names,
     shown_columns,
     warn_of_gaps,
@@ -127,6 +128,12 @@ class TreeClusterer(SavedEstimator, abstract=True):
             check=all_columns,
             n_jobs=n_jobs,
         )
+        if missing and not all_columns:
+            # Complete rows, the most usual, are read once.
+            try:
+                return table, tree.apply(table.data, n_jobs, missing=False)
+            except NonFiniteError:
+                table = count_gaps(table, n_jobs, needed)
         if missing:
             warn_of_gaps(table, tree.has_missing)
         try:

@@ -25,8 +25,8 @@ def read_rows(
     """Return rows as a table with the columns of the fit.
 
     The parameters are those of `align_table`. `missing`: whether cells may be missing, where the
-    tree has directions for them; they are counted then. `check`: whether to raise ValueError where
-    a cell must not be NaN or inf and is.
+    tree has directions for them. `check`: whether to look at all cells: missing ones are counted,
+    and it is a ValueError where a cell must not be NaN or inf and is.
     """
     takes_missing = missing and tree.missing_go_to_left is not None
     table = align_table(
@@ -38,10 +38,11 @@ def read_rows(
         names_given=names_given,
         fitted=FittedColumns(tree.column_kinds, tree.levels) if takes_missing else None,
     )
+    if not check:
+        return table
     if takes_missing:
         return count_gaps(table, n_jobs, needed)
-    if check:
-        check_finite(table, n_jobs, needed)
+    check_finite(table, n_jobs, needed)
     return table
 
 

@@ -140,6 +140,19 @@ impl ExactSums {
         self.zip(other, |own, theirs| *own -= theirs);
     }
 
+    /// Makes the sums of one of the runs of `width` sums what the others lack of the first sums of `all`; they were none.
+    pub fn fill_rest(&mut self, run: usize, width: usize, all: &ExactSums) {
+        let rest = run * width..(run + 1) * width;
+        for (window, counters) in all.filled() {
+            self.counters_of(window)[rest.clone()].copy_from_slice(&counters[..width]);
+        }
+        for counters in &mut self.counters {
+            for place in (0..counters.len()).filter(|place| !rest.contains(place)) {
+                counters[rest.start + place % width] -= counters[place];
+            }
+        }
+    }
+
     /// Makes of runs of `width` sums the sums over all runs up to each.
     pub fn accumulate(&mut self, width: usize) {
         for counters in &mut self.counters {

@@ -472,7 +472,7 @@ impl Tao<'_, '_> {
         let engine = Engine::new(table, index, &criterion, options, self.monitor);
         let node = criterion.node(&reduced.all, reduced.rows.len());
         let searched = engine.search(&reduced.rows, node, false)?;
-        let Some(best) = engine.open(&reduced.rows, &searched)? else { return Ok(None) };
+        let Some(best) = engine.open(&reduced.rows, &searched, None)? else { return Ok(None) };
         let test = test_of(best.feature, best.cut);
         let loss = reduced.loss(self.sides(&test, &reduced.rows));
         Ok(Some((test, loss)))

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, slice, slice2};
 use super::rows::RowsArgument;
-use super::run::{Jobs, run};
+use super::run::{Jobs, run, run_or_here};
 use crate::costs::{self, Metric, Units};
 use crate::parallel::Monitor;
 
@@ -24,7 +24,8 @@ pub fn find_non_finite(
     let monitor = Monitor::default();
     let (cells, table) = (table.flat(), table.table()?);
     let table = table.with_monitor(&monitor);
-    let columns = run(py, &n_jobs, &monitor, None, || Ok(table.find_non_finite(cells)))?;
+    let find = || Ok(table.find_non_finite(cells));
+    let columns = run_or_here(py, table.is_small(), &n_jobs, &monitor, find)?;
     Ok(columns.into_iter().map(|c| (c.column, c.n_nan, c.n_inf, c.first_row)).collect())
 }
 

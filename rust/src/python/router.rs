@@ -9,10 +9,9 @@ use pyo3::prelude::*;
 
 use super::convert::{Rows, TableArgument, slice};
 use super::rows::RowsArgument;
-use super::run::{Jobs, run};
+use super::run::{Jobs, run_or_here};
 use super::tree::{Arrays, Floats, Oblique, Sparse, array, tree_arrays};
 use crate::error::Result;
-use crate::memory;
 use crate::parallel::Monitor;
 use crate::rows::Csr;
 use crate::tree::{Beside, ClusterTree};
@@ -129,9 +128,6 @@ impl PyRouter {
         monitor: &Monitor,
         work: impl FnOnce() -> Result<T> + Send,
     ) -> PyResult<T> {
-        if self.0.is_small(n_rows) {
-            return Ok(py.detach(|| memory::catch(work))?);
-        }
-        run(py, jobs, monitor, None, work)
+        run_or_here(py, self.0.is_small(n_rows), jobs, monitor, work)
     }
 }

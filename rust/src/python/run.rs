@@ -73,6 +73,23 @@ impl Jobs<'_> {
     }
 }
 
+/// Runs `work` on this thread if it `is_small`, else as [`run`] does. Small work must not ask for other threads.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_or_here<T: Send>(
+    py: Python<'_>,
+    is_small: bool,
+    jobs: &Jobs<'_>,
+    monitor: &Monitor,
+    work: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
+    if is_small {
+        return Ok(py.detach(|| memory::catch(work))?);
+    }
+    run(py, jobs, monitor, None, work)
+}
+
 /// Runs `work` on `jobs` while this thread waits, checks for signals and calls `progress(n_leaves, gain)`.
 ///
 /// # Errors

@@ -21,6 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use super::columns::SparseColumns;
 use crate::criterion::{Criterion, CutForm, OwnGroups, RowSums};
 use crate::error::Result;
+use crate::exact::ExactSums;
 use crate::grow::{GrowingTree, Searched, Searcher, narrow, test_of};
 use crate::memory;
 use crate::parallel::{self, Monitor};
@@ -241,7 +242,12 @@ impl<'a, C: Criterion> Searcher for SparseEngine<'a, '_, C> {
         }))
     }
 
-    fn open(&self, _: &[u32], searched: &Self::Searched) -> Result<Option<BestCut>> {
+    fn open(
+        &self,
+        _: &[u32],
+        searched: &Self::Searched,
+        _: Option<&ExactSums>,
+    ) -> Result<Option<BestCut>> {
         let (criterion, node) = (self.criterion, &searched.node);
         let candidates = self.candidates(searched);
         let bounds = parallel::map_some(&candidates, COLUMNS_PER_TASK, |candidate| {

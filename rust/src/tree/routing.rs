@@ -27,13 +27,12 @@ use super::ClusterTree;
 use super::test::{LevelSet, Test, add_terms, is_left};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel::MAX_WORK_OF_CALLER;
 use crate::rows::CsrRows;
 use crate::table::{Column, TILE, Table, Value, all_finite};
 
 /// Rows routed side by side.
 const TOGETHER: usize = 8;
-/// Cells and terms that the calling thread reads by itself: about what it takes to start threads.
-const MAX_WORK_OF_CALLER: usize = 1 << 16;
 /// Cells of a tile of columns: half of a first-level cache.
 const CELLS_OF_TILE: usize = 4096;
 /// Rows of a tile of columns at least.
