@@ -449,6 +449,25 @@ mod tests {
     use ndarray::{Array1, Array2};
 
     #[test]
+    fn a_small_table_is_scanned_by_the_calling_thread() {
+        let threads = |n: usize| {
+            let matrix = Array2::from_shape_fn((n, 8), |(i, j)| (i + j) as f64);
+            let table = Table::from_matrix(matrix.view()).unwrap();
+            let threads = std::sync::Mutex::new(std::collections::HashSet::new());
+            table.scan_columns(
+                |_| (),
+                |(), _, _, _| {
+                    threads.lock().unwrap().insert(std::thread::current().id());
+                },
+            );
+            threads.into_inner().unwrap()
+        };
+        let own = std::collections::HashSet::from([std::thread::current().id()]);
+        assert_eq!(threads(MAX_WORK_OF_CALLER / 8), own);
+        assert_ne!(threads(MAX_WORK_OF_CALLER / 8 + 1), own);
+    }
+
+    #[test]
     fn columns_of_any_type_and_order_read_alike() {
         let matrix = Array2::from_shape_fn((2500, 3), |(i, j)| (i * 7 + j * 3) as f64 % 11.0);
         let fortran = matrix.t().as_standard_layout().reversed_axes().to_owned();

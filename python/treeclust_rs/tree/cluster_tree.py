@@ -374,9 +374,8 @@ class ClusterTree(TreeNodes):
 
     @cached_property
     def _router_of_complete_rows(self) -> _engine.Router:
-        """As `router` for a tree of numbers, but missing cells are refused."""
-        tests = self.test_arrays._replace(missing_go_to_left=None)
-        return _engine.Router(tests, self.n_features, self.oblique_arrays)
+        """As `router`, but missing cells are refused."""
+        return self.router.of_complete_rows()
 
     @cached_property
     def leaf_labels(self) -> npt.NDArray[Any]:

@@ -727,6 +727,28 @@ mod tests {
     }
 
     #[test]
+    fn the_rest_of_a_total_is_what_the_other_runs_lack() {
+        let mut numbers = Numbers(6);
+        for rest in 0..3 {
+            let terms: Vec<f64> = (0..60).map(|_| numbers.next(900..1100)).collect();
+            // Runs of two sums; the total has a third one.
+            let run_of = |i: usize| i % 3;
+            let (mut all, mut total) = (ExactSums::new(6), ExactSums::new(3));
+            for (i, &x) in terms.iter().enumerate() {
+                total.add(i % 2, x);
+                all.add(2 * run_of(i) + i % 2, x);
+            }
+            total.add(2, 1.0);
+            let mut others = ExactSums::new(6);
+            for (i, &x) in terms.iter().enumerate().filter(|(i, _)| run_of(*i) != rest) {
+                others.add(2 * run_of(i) + i % 2, x);
+            }
+            others.fill_rest(rest, 2, &total);
+            assert!(others.equals(&all));
+        }
+    }
+
+    #[test]
     fn runs_add_up_to_sums_from_the_first_on() {
         let terms = [1e20, 3.0, -1e20, 0.1, 7.0, 1e-30];
         let mut sums = ExactSums::new(6);

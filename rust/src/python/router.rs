@@ -46,6 +46,11 @@ impl PyRouter {
         self.0.n_features()
     }
 
+    /// The same tree, which refuses rows with missing cells.
+    fn of_complete_rows(&self) -> Self {
+        PyRouter(self.0.of_complete_rows())
+    }
+
     /// The leaf of every row of a table (n x d), as a node id; None if a tested cell is infinite, or NaN and
     /// the tree has no directions for missing cells.
     ///

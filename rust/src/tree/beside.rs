@@ -7,12 +7,12 @@
 //! do not depend on how the rows are shared out, so each thread has one part.
 
 use super::ClusterTree;
+use super::routing::{CELLS_OF_TILE, cells_of_tile, rows_of_tile};
 use super::test::Test;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel;
 use crate::rows::Rows;
-use crate::table::TILE;
 
 /// The end of a path.
 const NO_NODE: u32 = u32::MAX;
@@ -143,29 +143,25 @@ impl ClusterTree {
         match rows {
             Rows::Table(table) => {
                 let columns: Vec<_> = used.iter().map(|&f| table.column(f)).collect();
-                let cell = |place: u32, row| columns[place as usize].get(row);
-                self.narrow_by(cuts, start, leaves, cell, || table.stopped());
+                let (tile, mut copies) = (rows_of_tile(CELLS_OF_TILE, used.len()), vec![]);
+                for (start, leaves) in (start..).step_by(tile).zip(leaves.chunks(tile)) {
+                    if table.stopped() {
+                        return;
+                    }
+                    let cells = cells_of_tile(&columns, start, leaves.len(), &mut copies);
+                    self.narrow_by(cuts, leaves, |place, i| cells[place as usize][i]);
+                }
             }
             Rows::Sparse(matrix) => {
-                let cell = |place: u32, row| matrix.cell(row, used[place as usize] as u32);
-                self.narrow_by(cuts, start, leaves, cell, || false);
+                let column = |place: u32| used[place as usize] as u32;
+                self.narrow_by(cuts, leaves, |place, i| matrix.cell(start + i, column(place)));
             }
         }
     }
 
-    /// [`ClusterTree::narrow`] by `cell(place of the column, row)`, until `stopped`.
-    fn narrow_by(
-        &self,
-        cuts: &mut [Cut],
-        start: usize,
-        leaves: &[u32],
-        cell: impl Fn(u32, usize) -> f64,
-        stopped: impl Fn() -> bool,
-    ) {
-        for (row, &leaf) in (start..).zip(leaves) {
-            if row % TILE == 0 && stopped() {
-                return;
-            }
+    /// [`ClusterTree::narrow`] by `cell(place of the column, place of the row)`.
+    fn narrow_by(&self, cuts: &mut [Cut], leaves: &[u32], cell: impl Fn(u32, usize) -> f64) {
+        for (row, &leaf) in leaves.iter().enumerate() {
             let mut node = cuts[leaf as usize].up;
             while node != NO_NODE {
                 let cut = &mut cuts[node as usize];

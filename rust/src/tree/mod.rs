@@ -30,7 +30,7 @@ pub struct ClusterTree {
     tests: Vec<Test>,
     /// Of each node; those of a leaf are the leaf itself.
     children: Vec<[u32; 2]>,
-    /// Whether a missing cell goes left, by node; none: missing cells are refused.
+    /// Whether a missing cell goes left, by node, as the routes have it; none: missing cells are refused.
     missing_go_to_left: Option<Vec<bool>>,
     /// Columns of the rows that the tree is for.
     n_features: usize,
@@ -62,6 +62,11 @@ impl ClusterTree {
     /// The two children of a node; a leaf's are the leaf itself.
     pub fn children(&self, id: usize) -> [usize; 2] {
         self.children[id].map(|child| child as usize)
+    }
+
+    /// The same tree, but missing cells are refused.
+    pub fn of_complete_rows(&self) -> Self {
+        ClusterTree { missing_go_to_left: None, ..self.clone() }
     }
 
     /// Whether a missing cell goes left, by node; none: the tree refuses missing cells.
@@ -281,6 +286,21 @@ mod tests {
     }
     const LEVELS: [i8; 5] = [1, 0, 4, 0, 0];
     const MISSING: [i8; 5] = [1, 0, 5, 0, 0];
+
+    #[test]
+    fn a_tree_of_complete_rows_refuses_gaps_in_the_columns_it_uses() {
+        for (kind, levels) in [(&LEVELS, true), (&MISSING, false)] {
+            let arrays = special_arrays(kind);
+            let arrays = if levels { arrays } else { TreeArrays { levels: None, ..arrays } };
+            let tree = ClusterTree::new(arrays, 3).unwrap();
+            let strict = tree.of_complete_rows();
+            let rows = [0.0, 1.0, f64::NAN, 1.0, 1.0, 2.0];
+            assert_eq!(strict.apply_rows(&rows, 3).unwrap(), tree.apply_rows(&rows, 3).unwrap());
+            let gap = [0.0, f64::NAN, 1.0];
+            assert!(tree.apply_rows(&gap, 3).unwrap().is_some());
+            assert_eq!(strict.apply_rows(&gap, 3).unwrap(), None);
+        }
+    }
 
     #[test]
     fn broken_levels_and_directions_are_refused() {

@@ -34,7 +34,7 @@ use crate::table::{Column, TILE, Table, Value, all_finite};
 /// Rows routed side by side.
 const TOGETHER: usize = 8;
 /// Cells of a tile of columns: half of a first-level cache.
-const CELLS_OF_TILE: usize = 4096;
+pub(super) const CELLS_OF_TILE: usize = 4096;
 /// Rows of a tile of columns at least.
 const MIN_TILE: usize = 16;
 /// Leaves of a tree whose tests are all applied to all rows, at most: one bit each.
@@ -254,23 +254,9 @@ impl ClusterTree {
             Some(_) => CELLS_OF_OBLIQUE_TILE,
             None => CELLS_OF_TILE,
         };
-        let tile = (tile / used.len().max(1)).clamp(MIN_TILE, TILE).min(n.max(1));
-        let route = |start: usize, leaves: &mut [i64], cells: &mut Vec<f64>| {
-            // Columns of doubles that lie one after the other are read where they are, others are copied.
-            cells.resize(used.len() * tile, 0.0);
-            let copies = cells.chunks_mut(tile);
-            let cells: Vec<&[f64]> = columns
-                .iter()
-                .zip(copies)
-                .map(|(column, copy)| match column.as_f64() {
-                    Some(column) => &column[start..start + leaves.len()],
-                    None => {
-                        let copy = &mut copy[..leaves.len()];
-                        column.read(start, copy);
-                        copy
-                    }
-                })
-                .collect();
+        let tile = rows_of_tile(tile, used.len());
+        let route = |start: usize, leaves: &mut [i64], copies: &mut Vec<f64>| {
+            let cells = cells_of_tile(&columns, start, leaves.len(), copies);
             let has_gaps = !cells.iter().all(|cells| all_finite(cells));
             if has_gaps && !cells.iter().all(|cells| cells.iter().all(|&x| self.takes(x))) {
                 return false;
@@ -392,6 +378,30 @@ impl ClusterTree {
             _ => Ok(()),
         }
     }
+}
+
+/// Rows of a tile of about so many cells.
+pub(super) fn rows_of_tile(n_cells: usize, n_columns: usize) -> usize {
+    (n_cells / n_columns.max(1)).clamp(MIN_TILE, TILE)
+}
+
+/// By column the cells of `n_rows` rows from `start` on: where they are, if they are doubles one after the other, else
+/// in `copies`.
+pub(super) fn cells_of_tile<'c>(
+    columns: &[&'c Column<'_>],
+    start: usize,
+    n_rows: usize,
+    copies: &'c mut Vec<f64>,
+) -> Vec<&'c [f64]> {
+    copies.resize(columns.len() * n_rows, 0.0);
+    let cells = |(column, copy): (&&'c Column<'_>, &'c mut [f64])| match column.as_f64() {
+        Some(cells) => &cells[start..start + n_rows],
+        None => {
+            column.read(start, copy);
+            &*copy
+        }
+    };
+    columns.iter().zip(copies.chunks_mut(n_rows.max(1))).map(cells).collect()
 }
 
 impl Nodes {
