@@ -18,9 +18,10 @@ use std::collections::BinaryHeap;
 
 use crate::criterion::{Criterion, Cut, CutForm, Gap};
 use crate::error::{Error, Result};
-use crate::exact::{self, ExactRows, ExactSums};
+use crate::exact::{ExactRows, ExactSums};
 use crate::index::BinnedColumn;
 use crate::memory;
+use crate::node_sums::{BaseNode, NodeSums};
 use crate::parallel::Monitor;
 use crate::partition::{Partition, Segment, others_go_left};
 use crate::placement;
@@ -82,163 +83,58 @@ impl FittedNodes {
     }
 }
 
-/// Nodes of at least so many rows hold their exact sums until they are split: the larger child's are then the rest.
-const MIN_EXACT_ROWS: usize = 1024;
-/// So many sums of leaves are added up at once, at most.
-const MAX_SUMS_AT_ONCE: usize = 1 << 14;
-
-/// Sums over the rows with these numbers.
-type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + Sync + 'a>;
-
-/// Adds a row to the sums of a group.
-type AddRow<'a> = Box<dyn Fn(u32, &mut ExactRows, usize) + Sync + 'a>;
-
-/// How the rows of a node are added up.
-enum NodeSums<'a> {
-    /// As doubles.
-    Plain(SumRows<'a>),
-    /// Exactly, `width` sums.
-    Exact { width: usize, add: AddRow<'a> },
-}
-
-impl NodeSums<'_> {
-    /// The sums of a node, and the exact ones if they are held.
-    fn of(&self, rows: &[u32]) -> (Vec<f64>, Option<ExactSums>) {
-        match self {
-            NodeSums::Plain(sum) => (sum(rows), None),
-            NodeSums::Exact { width, add } => held(exact_sum(rows, *width, add), rows.len()),
-        }
-    }
-
-    /// [`NodeSums::of`] of two children; `parent`: the exact sums of the rows of both.
-    fn of_children(
-        &self,
-        [left, right]: [&[u32]; 2],
-        parent: Option<ExactSums>,
-    ) -> [(Vec<f64>, Option<ExactSums>); 2] {
-        let (NodeSums::Exact { width, add }, Some(mut rest)) = (self, parent) else {
-            let (left, right) = rayon::join(|| self.of(left), || self.of(right));
-            return [left, right];
-        };
-        let left_is_small = left.len() <= right.len();
-        let small = exact_sum(if left_is_small { left } else { right }, *width, add);
-        rest.take_away(&small);
-        let sums = if left_is_small { [small, rest] } else { [rest, small] };
-        let [of_left, of_right] = sums;
-        [held(of_left, left.len()), held(of_right, right.len())]
-    }
-}
-
-/// The exact sums of some rows.
-fn exact_sum(rows: &[u32], width: usize, add: &AddRow<'_>) -> ExactSums {
-    exact::sum_rows(rows, 1, width, |row, sums| add(row, sums, 0))
-}
-
-/// The rounded sums of `n_rows` rows, and the exact ones if these are many.
-fn held(sums: ExactSums, n_rows: usize) -> (Vec<f64>, Option<ExactSums>) {
-    (sums.all_rounded(), (n_rows >= MIN_EXACT_ROWS).then_some(sums))
-}
-
 /// A tree that grows, with the rows of its nodes. Node ids are in order of creation.
 pub struct GrowingTree<'a> {
     /// The nodes, children after their parents.
     pub nodes: Vec<GrownNode>,
     /// The rows of every node.
     pub partition: Partition,
-    sum: NodeSums<'a>,
-    /// By node the exact sums, as long as they are held.
-    exact: Vec<Option<ExactSums>>,
-    /// Whether nodes have no sums yet.
-    is_base: bool,
+    sums: NodeSums<'a>,
 }
 
 impl<'a> GrowingTree<'a> {
     /// A single leaf with all rows, numbered from 0. `sum` returns the sums over some rows; it is called for every node
     /// when the node is made, so that a node's sums do not depend on what grows below it.
     pub fn new(n_samples: usize, sum: impl Fn(&[u32]) -> Vec<f64> + Sync + 'a) -> Self {
-        GrowingTree::with(n_samples, NodeSums::Plain(Box::new(sum)))
+        GrowingTree::with(n_samples, NodeSums::plain(sum))
     }
 
-    /// [`GrowingTree::new`] whose sums are `width` exact ones, rounded: `add(row, sums, group)` adds a row to those of a
-    /// group. They are those of the node's rows in any order.
+    /// [`GrowingTree::new`] whose sums are `width` exact ones, rounded: `add(row, sums)` adds a row. They are those of
+    /// the node's rows in any order.
     ///
     /// No node has sums until [`GrowingTree::end_base`] adds up those there are by then.
     pub fn with_exact_sums(
         n_samples: usize,
         width: usize,
-        add: impl Fn(u32, &mut ExactRows, usize) + Sync + 'a,
+        add: impl Fn(u32, &mut ExactRows) + Sync + 'a,
     ) -> Self {
-        let sum = NodeSums::Exact { width, add: Box::new(add) };
-        GrowingTree { is_base: true, ..GrowingTree::with(n_samples, sum) }
+        GrowingTree::with(n_samples, NodeSums::exact(width, add))
     }
 
-    fn with(n_samples: usize, sum: NodeSums<'a>) -> Self {
+    fn with(n_samples: usize, mut sums: NodeSums<'a>) -> Self {
         let (partition, segment) = Partition::new(n_samples);
-        let sums = match &sum {
-            NodeSums::Plain(sum) => (sum(partition.all(segment)), None),
-            NodeSums::Exact { .. } => Default::default(),
-        };
-        let mut grown =
-            GrowingTree { nodes: vec![], partition, sum, exact: vec![], is_base: false };
-        grown.push_leaf(segment, 0, sums);
+        let of_root = sums.of_root(partition.all(segment));
+        let mut grown = GrowingTree { nodes: vec![], partition, sums };
+        grown.push_leaf(segment, 0, of_root);
         grown
     }
 
-    /// Adds up the rows of all nodes; those that come later get their sums when they are made. All rows of leaves are
-    /// searched from here on.
+    /// Gives all nodes their sums; those that come later get theirs when they are made. All rows of leaves are searched
+    /// from here on.
     pub fn end_base(&mut self) {
-        let NodeSums::Exact { width, add } = &self.sum else { return };
-        let leaves: Vec<usize> = self.leaves().collect();
-        for &id in &leaves {
+        for id in self.leaves().collect::<Vec<_>>() {
             self.nodes[id].segment = self.partition.restore(self.nodes[id].segment);
         }
-        let of_leaves =
-            (leaves.len() * width <= MAX_SUMS_AT_ONCE).then(|| self.sum_leaves(&leaves));
-        let is_held =
-            |node: &GrownNode| node.test == Test::Leaf && node.segment.len() >= MIN_EXACT_ROWS;
-        for id in (0..self.nodes.len()).rev() {
-            let node = &self.nodes[id];
-            let sums = match (&node.test, &of_leaves) {
-                (Test::Leaf, Some(sums)) => {
-                    let first = leaves.partition_point(|&leaf| leaf < id) * width;
-                    ExactSums::gather(&[(sums, first..first + width)])
-                }
-                (Test::Leaf, None) => exact_sum(self.partition.all(node.segment), *width, add),
-                _ => {
-                    let mut sums = ExactSums::new(*width);
-                    for child in [node.left, node.left + 1] {
-                        self.exact[child].iter().for_each(|of_child| sums.merge(of_child));
-                        self.exact[child].take_if(|_| !is_held(&self.nodes[child]));
-                    }
-                    sums
-                }
-            };
-            self.nodes[id].sums = sums.all_rounded();
-            self.exact[id] = Some(sums);
-        }
-        self.exact[0].take_if(|_| !is_held(&self.nodes[0]));
-        self.is_base = false;
+        let of_node = |node: &GrownNode| match node.test {
+            Test::Leaf => BaseNode::Leaf(self.partition.all(node.segment)),
+            _ => BaseNode::Inner { left: node.left },
+        };
+        let nodes: Vec<BaseNode<'_>> = self.nodes.iter().map(of_node).collect();
+        let sums = self.sums.end_base(&nodes).into_iter().flatten();
+        self.nodes.iter_mut().zip(sums).for_each(|(node, sums)| node.sums = sums);
     }
 
-    /// The exact sums of some leaves, one after the other, by one reading of the rows in their order.
-    fn sum_leaves(&self, leaves: &[usize]) -> ExactSums {
-        let NodeSums::Exact { width, add } = &self.sum else { return ExactSums::new(0) };
-        let mut place = vec![0; self.nodes.len()];
-        leaves.iter().enumerate().for_each(|(i, &id)| place[id] = i);
-        let leaf_of_row = self.leaf_of_row();
-        let rows = memory::collected(0..leaf_of_row.len() as u32, "the rows of a table");
-        exact::sum_rows(&rows, leaves.len(), *width, |row, sums| {
-            add(row, sums, place[leaf_of_row[row as usize] as usize]);
-        })
-    }
-
-    fn push_leaf(
-        &mut self,
-        segment: Segment,
-        depth: usize,
-        (sums, exact): (Vec<f64>, Option<ExactSums>),
-    ) {
-        self.exact.push(exact);
+    fn push_leaf(&mut self, segment: Segment, depth: usize, sums: Vec<f64>) {
         let (test, score) = (Test::Leaf, f64::NAN);
         let (left, missing_left) = (0, false);
         self.nodes.push(GrownNode { segment, depth, test, left, missing_left, score, sums });
@@ -331,13 +227,8 @@ impl<'a> GrowingTree<'a> {
         let GrownNode { segment, depth, .. } = self.nodes[id];
         let (left, right, removed) = self.partition.split(segment, go_left, keep);
         let first = self.nodes.len();
-        let [left_sums, right_sums] = match self.is_base {
-            true => Default::default(),
-            false => {
-                let rows = [left, right].map(|segment| self.partition.all(segment));
-                self.sum.of_children(rows, self.exact[id].take())
-            }
-        };
+        let rows = [left, right].map(|segment| self.partition.all(segment));
+        let [left_sums, right_sums] = self.sums.of_children(id, rows);
         self.push_leaf(left, depth + 1, left_sums);
         self.push_leaf(right, depth + 1, right_sums);
         let node = &mut self.nodes[id];
@@ -764,7 +655,7 @@ impl<S: Searcher> Growth<'_, S> {
             let Some((_, Reverse(id))) = self.bounded.pop() else { break };
             let Some(leaf) = &mut self.leaves[id] else { continue };
             let rows = grown.partition.active(grown.nodes[id].segment);
-            leaf.cut = self.engine.open(rows, &leaf.searched, grown.exact[id].as_ref())?;
+            leaf.cut = self.engine.open(rows, &leaf.searched, grown.sums.exact_of(id))?;
             match leaf.cut {
                 Some(cut) => self.opened.push(cut.score, id),
                 None => drop(self.remove(id)),

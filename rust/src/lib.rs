@@ -35,6 +35,7 @@ pub mod kauri;
 pub mod kernel;
 pub mod local_search;
 pub mod memory;
+mod node_sums;
 pub mod oblique;
 mod orders;
 pub mod parallel;

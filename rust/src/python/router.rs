@@ -11,7 +11,6 @@ use super::convert::{Rows, TableArgument, slice};
 use super::rows::RowsArgument;
 use super::run::{Jobs, run_or_here};
 use super::tree::{Arrays, Floats, Oblique, Sparse, array, tree_arrays};
-use crate::error::Result;
 use crate::parallel::Monitor;
 use crate::rows::Csr;
 use crate::tree::{Beside, ClusterTree};
@@ -66,7 +65,7 @@ impl PyRouter {
         if let Some(rows) = table.rows() {
             let n_features = table.n_features();
             let n_rows = rows.len() / n_features.max(1);
-            let found = self.route(py, n_rows, &n_jobs, &monitor, || match rows {
+            let found = run_or_here(py, tree.is_small(n_rows), &n_jobs, &monitor, || match rows {
                 Rows::F64(rows) => tree.apply_rows(rows, n_features),
                 Rows::F32(rows) => tree.apply_rows(rows, n_features),
             })?;
@@ -74,7 +73,8 @@ impl PyRouter {
         }
         let table = table.table()?;
         let table = table.with_monitor(&monitor);
-        let found = self.route(py, table.n_samples(), &n_jobs, &monitor, || tree.apply(&table))?;
+        let is_small = tree.is_small(table.n_samples());
+        let found = run_or_here(py, is_small, &n_jobs, &monitor, || tree.apply(&table))?;
         Ok(leaves(py, found))
     }
 
@@ -90,8 +90,8 @@ impl PyRouter {
     ) -> PyResult<Leaves<'py>> {
         let (indptr, indices, values, n_features) = &rows;
         let (indptr, indices, values) = (slice(indptr)?, slice(indices)?, slice(values)?);
-        let n_rows = indptr.len();
-        let found = self.route(py, n_rows, &n_jobs, &Monitor::default(), || {
+        let is_small = self.0.is_small(indptr.len());
+        let found = run_or_here(py, is_small, &n_jobs, &Monitor::default(), || {
             self.0.apply_sparse(&Csr::from_i64(indptr, indices, values, *n_features)?)
         })?;
         Ok(leaves(py, found))
@@ -113,26 +113,10 @@ impl PyRouter {
         let (monitor, leaves) = (Monitor::default(), slice(&leaf_of_row)?);
         let data = rows.data(&monitor)?;
         let rows = data.rows()?;
-        let found =
-            self.route(py, leaves.len(), &n_jobs, &monitor, || self.0.values_beside(rows, leaves))?;
+        let is_small = self.0.is_small(leaves.len());
+        let find = || self.0.values_beside(rows, leaves);
+        let found = run_or_here(py, is_small, &n_jobs, &monitor, find)?;
         let Beside { below, above, below_lower, above_lower } = found;
         Ok((array(py, below), array(py, above), array(py, below_lower), array(py, above_lower)))
-    }
-}
-
-impl PyRouter {
-    /// Runs `work` on this thread if the rows are few ([`ClusterTree::is_small`]), else on `jobs`.
-    ///
-    /// # Errors
-    /// What `work` returns; `RuntimeError` if it panics.
-    fn route<T: Send>(
-        &self,
-        py: Python<'_>,
-        n_rows: usize,
-        jobs: &Jobs<'_>,
-        monitor: &Monitor,
-        work: impl FnOnce() -> Result<T> + Send,
-    ) -> PyResult<T> {
-        run_or_here(py, self.0.is_small(n_rows), jobs, monitor, work)
     }
 }
