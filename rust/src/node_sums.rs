@@ -158,10 +158,10 @@ mod tests {
         // The root is split into a few rows and the others, and these into two leaves.
         let (few, others) = rows.split_at(5);
         let (left, right) = others.split_at(2 * MIN_EXACT_ROWS);
-        let mut sums = NodeSums::exact(2, add);
+        let (mut sums, none) = (NodeSums::exact(2, add), [(); 2].map(|()| Vec::<f64>::new()));
         assert!(sums.of_root(&rows).is_empty());
-        assert_eq!(sums.of_children(0, [few, others]), [[]; 2]);
-        assert_eq!(sums.of_children(2, [left, right]), [[]; 2]);
+        assert_eq!(sums.of_children(0, [few, others]), none);
+        assert_eq!(sums.of_children(2, [left, right]), none);
         let inner = |left| BaseNode::Inner { left };
         let leaf = BaseNode::Leaf;
         let found = sums.end_base(&[inner(1), leaf(few), inner(3), leaf(left), leaf(right)]);
