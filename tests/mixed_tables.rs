@@ -387,6 +387,38 @@ struct OracleTree {
     rows: Vec<Vec<usize>>,
 }
 
+/// The values beside the cuts of a node among its rows: below and above its upper end or its threshold, then its lower
+/// end; NaN where there is none.
+fn beside(case: &Case, test: &Test, rows: &[usize]) -> [f64; 4] {
+    let (feature, lower, upper) = match *test {
+        Test::Threshold { feature, threshold } => (feature, f64::NAN, threshold),
+        Test::Interval { feature, lower, upper } => (feature, lower, upper),
+        _ => return [f64::NAN; 4],
+    };
+    let of = |is_on: &dyn Fn(f64) -> bool, pick: fn(f64, f64) -> f64| {
+        let cells = rows.iter().map(|&row| case.columns[feature].x[row]);
+        cells.filter(|x| is_on(*x)).fold(f64::NAN, pick)
+    };
+    [
+        of(&|x| x <= upper, f64::max),
+        of(&|x| x > upper, f64::min),
+        of(&|x| x < lower, f64::max),
+        of(&|x| x >= lower, f64::min),
+    ]
+}
+
+/// Checks the values beside the cuts of a fitted tree, whose nodes have the given rows.
+fn check_beside(case: &Case, fitted: &ThresholdFit, rows: &[Vec<usize>], place: &str) {
+    let found = fitted.beside.as_ref().unwrap();
+    for (id, (test, rows)) in fitted.nodes.tests.iter().zip(rows).enumerate() {
+        let found =
+            [found.below[id], found.above[id], found.below_lower[id], found.above_lower[id]];
+        for (a, b) in found.into_iter().zip(beside(case, test, rows)) {
+            assert!(a == b || a.is_nan() && b.is_nan(), "{place}, node {id}: {a} {b}");
+        }
+    }
+}
+
 /// Best-first growth by enumeration of all cuts.
 fn grow(case: &Case, measure: Measure, limits: Limits) -> OracleTree {
     let mut tree = OracleTree {
@@ -440,6 +472,7 @@ fn check(
         assert_eq!(fitted.nodes.tests, expected.tests, "{place}");
         assert_eq!(fitted.nodes.left, expected.left, "{place}");
         assert_eq!(fitted.nodes.missing_left, expected.missing_left, "{place}");
+        check_beside(case, &fitted, &expected.rows, &place);
         // Every row lies where the tests send it.
         for (id, rows) in expected.rows.iter().enumerate() {
             assert_eq!(fitted.nodes.n_samples[id], rows.len(), "{place}");
@@ -922,6 +955,7 @@ fn imm_on_levels_and_gaps_is_that_of_enumeration() {
             assert_eq!(fitted.nodes.tests, expected.tests, "{place}");
             assert_eq!(fitted.nodes.missing_left, expected.missing_left, "{place}");
             assert_eq!(fitted.n_base_leaves, case.k);
+            check_beside(&case, &fitted, &expected.rows, &place);
             for (id, rows) in expected.rows.iter().enumerate() {
                 assert_eq!(fitted.nodes.n_samples[id], rows.len(), "{place}");
                 let (a, b) = (mistakes[id], fitted.mistakes[id]);

@@ -19,6 +19,7 @@
 //! Every node's statistics are exact sums over its own rows, rounded once ([`crate::exact`]): they depend neither on
 //! what grows below it nor on the order of the rows.
 
+use crate::beside_cuts::values_beside;
 use crate::center_cuts::{self, CenterCutProblem};
 use crate::criterion::centers::Centers;
 use crate::criterion::clique::Clique;
@@ -41,6 +42,7 @@ use crate::shallow::DepthPrice;
 use crate::sparse::columns::SparseColumns;
 use crate::sparse::search::SparseEngine;
 use crate::table::Table;
+use crate::tree::Beside;
 
 /// The tree that growth starts from.
 #[derive(Debug, Clone, Copy)]
@@ -125,6 +127,8 @@ pub struct ThresholdFit {
     pub n_base_leaves: usize,
     /// Of Kernel IMM, by column: the features without any cut although the column has some. Empty for other bases.
     pub skipped_features: Vec<usize>,
+    /// The values beside the cuts; none for sparse rows.
+    pub beside: Option<Beside>,
 }
 
 /// Fits a tree: the base, then best-first growth.
@@ -358,6 +362,10 @@ impl Fit<'_, '_, '_, '_> {
             mistakes,
             n_base_leaves,
             skipped_features,
+            beside: match self.cells {
+                Cells::Table(table, index) => Some(values_beside(self.grown, table, index)),
+                Cells::Sparse(..) => None,
+            },
         }
     }
 }

@@ -18,6 +18,7 @@
 //! every number of threads ([`parallel`]), and memory that is not there is an error
 //! ([`memory`]).
 
+mod beside_cuts;
 mod binner;
 pub mod center_cuts;
 pub mod cltree;

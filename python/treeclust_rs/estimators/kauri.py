@@ -45,7 +45,14 @@ from .._reference.centers import column_means
 from .._reference.checks import DEFAULT_N_CLUSTERS
 from .._util import FloatArray, Interval, StrOptions, at_least, estimator
 from .._util.words import real_name
-from ..tree import MOVES, ClusterTree, column_arguments, node_arguments, tests_of
+from ..tree import (
+    MOVES,
+    ClusterTree,
+    column_arguments,
+    node_arguments,
+    tests_of,
+    values_beside,
+)
 
 
 @estimator
@@ -422,8 +429,10 @@ class Kauri(KernelModel):
 
 def _build_tree(fitted: _engine.FittedKauri, fit_rows: FitRows[Any]) -> ClusterTree:
     weight, n_rows = fitted.weighted_n_node_samples, fitted.n_node_samples
+    tests = tests_of(fitted)
+    beside = values_beside(tests, None, fitted.leaf_of_row, fit_rows)
     return ClusterTree(
-        **node_arguments(tests_of(fitted), None, n_rows, fitted.leaf_of_row, fit_rows),
+        **node_arguments(tests, n_rows, beside, fit_rows.table),
         n_node_samples=n_rows,
         weighted_n_node_samples=weight,
         cluster=fitted.cluster,

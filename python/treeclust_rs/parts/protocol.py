@@ -624,6 +624,7 @@ class Fit(Generic[Model]):
             found.base_cost,
             found.mistakes,
             int((found.base_cluster >= 0).sum()),
+            beside=(found.below, found.above, found.below_lower, found.above_lower),
         )
         classes = self._core.classes or list(range(k))
         if self._core.classes is not None:
@@ -632,8 +633,7 @@ class Fit(Generic[Model]):
         if cut_score_of(model) is not None:
             encoding = Encoding.of(self._table, np.zeros_like(found.scale), found.scale)
             base_centers = encoding.numbers(found.centers)
-        beside = found.below, found.above, found.below_lower, found.above_lower
-        tree = grown.build(classes, self._table, base_centers=base_centers, beside=beside)
+        tree = grown.build(classes, self._table, base_centers=base_centers)
         path = grown.cost_path(found.minimum)
         warn_of_lost(
             k,

@@ -8,6 +8,7 @@ from .build import (
     column_arguments,
     node_arguments,
     tests_of,
+    values_beside,
     with_directions,
 )
 from .cluster_tree import ClusterTree, NonFiniteError

@@ -55,15 +55,15 @@ class GrownTree:
     """Standard deviations of the columns, for a tree with oblique tests."""
     minimum: float | None = None
     """What the rows cost at least, which `cost` leaves out; None: as under the reference."""
+    beside: Sequence[FloatArray] | None = None
+    """The values beside cuts (`BESIDE_ARRAYS`), where the fit has found them."""
 
     @classmethod
     def of(cls, fitted: FittedTree) -> GrownTree:
         """Return the tree that the core grew."""
-        return cls(
-            tests_of(fitted),
-            None,
-            *(getattr(fitted, field.name) for field in fields(GrownTree)[2:-2]),
-        )
+        others = {"tests", "oblique", "feature_scale", "minimum"}
+        names = [field.name for field in fields(GrownTree) if field.name not in others]
+        return cls(tests_of(fitted), None, **{name: getattr(fitted, name) for name in names})
 
     @classmethod
     def of_rows(
@@ -117,7 +117,6 @@ class GrownTree:
         table: Table | SparseTable,
         fitted: WeightedRows[Any] | None = None,
         base_centers: FloatArray | None = None,
-        beside: Sequence[FloatArray] | None = None,
     ) -> ClusterTree:
         """Return the tree, with what is reported of its nodes.
 
@@ -128,11 +127,9 @@ class GrownTree:
         table : Table or SparseTable
             What the columns of all rows hold.
         fitted : WeightedRows, default=None
-            The rows of `leaf_of_row`; without them the values beside cuts are not kept.
+            The rows of `leaf_of_row`, which have the values beside cuts if the fit has not.
         base_centers : ndarray of shape (n_clusters, n_features), default=None
             Centers of the base tree, which keep their leaves where cuts of times are moved.
-        beside : sequence of ndarray of shape (n_nodes,), default=None
-            The values beside cuts, where they are known without `fitted`: see `BESIDE_ARRAYS`.
 
         Returns
         -------
@@ -151,15 +148,10 @@ class GrownTree:
         )
         oblique = {} if self.oblique is None else self.oblique._asdict()
         sides = None if base_centers is None else self._sides_of_centers(base_centers)
-        known = node_arguments(
-            self.tests, self.oblique, self.n_node_samples, self.leaf_of_row, fitted, sides
-        )
-        if beside is not None and np.isin(self.tests.kind, (THRESHOLD, INTERVAL)).any():
-            assert isinstance(table, Table), "sparse rows are fitted in memory"
-            tests = with_directions(self.tests, self.n_node_samples)
-            if table.kinds is not None:
-                tests = _with_calendar_cuts(tests, beside, table.kinds, sides)
-            known = tests._asdict() | dict(zip(BESIDE_ARRAYS, beside, strict=True))
+        beside = self.beside
+        if beside is None and fitted is not None:
+            beside = values_beside(self.tests, self.oblique, self.leaf_of_row, fitted)
+        known = node_arguments(self.tests, self.n_node_samples, beside, table, sides)
         return ClusterTree(
             **known,
             **{f"oblique_{name}": array for name, array in oblique.items()},
@@ -291,12 +283,33 @@ def with_directions(tests: TestArrays, n_node_samples: IntArray) -> TestArrays:
     return tests._replace(missing_go_to_left=goes_left)
 
 
-def node_arguments(
+def values_beside(
     tests: TestArrays,
     oblique: ObliqueArrays | None,
-    n_node_samples: IntArray,
     leaf_of_row: npt.NDArray[Any],
-    fitted: WeightedRows[Any] | None,
+    fitted: WeightedRows[Any],
+) -> Sequence[FloatArray] | None:
+    """Return the values beside cuts (`BESIDE_ARRAYS`) among the rows of a fit; None: no cuts.
+
+    `leaf_of_row`: the leaf of each row of `fitted`.
+    """
+    if not _have_cuts(tests):
+        return None
+    router = Router(tests, fitted.rows.n_features, oblique)
+    leaves = leaf_of_row.astype(np.uint32, copy=False)
+    return router.values_beside(fitted.rows.data, leaves, fitted.threads)
+
+
+def _have_cuts(tests: TestArrays) -> bool:
+    """Return whether any node tests a number."""
+    return bool(np.isin(tests.kind, (THRESHOLD, INTERVAL)).any())
+
+
+def node_arguments(
+    tests: TestArrays,
+    n_node_samples: IntArray,
+    beside: Sequence[FloatArray] | None,
+    table: Table | SparseTable,
     sides: tuple[FloatArray, FloatArray] | None = None,
 ) -> dict[str, Any]:
     """Return the arguments of `ClusterTree` that say what the nodes of a fit test.
@@ -308,14 +321,12 @@ def node_arguments(
     ----------
     tests : TestArrays
         The tests as they were grown.
-    oblique : ObliqueArrays or None
-        The oblique ones.
     n_node_samples : ndarray of shape (n_nodes,)
         Rows of the fit that reach each node.
-    leaf_of_row : ndarray of shape (n_samples,)
-        Leaf of each row of `fitted`.
-    fitted : WeightedRows or None
-        The rows of the fit; None: the values beside cuts are not kept.
+    beside : sequence of ndarray of shape (n_nodes,) or None
+        The values beside cuts, `BESIDE_ARRAYS`; None: they are not kept.
+    table : Table or SparseTable
+        What the columns hold.
     sides : tuple of ndarray of shape (n_nodes,), default=None
         What cuts of times leave on their left and on their right besides rows.
 
@@ -324,16 +335,10 @@ def node_arguments(
     dict
     """
     tests = with_directions(tests, n_node_samples)
-    if fitted is None:
+    if beside is None or not _have_cuts(tests):
         return tests._asdict()
-    rows = fitted.rows
-    if not np.isin(tests.kind, (THRESHOLD, INTERVAL)).any():
-        return tests._asdict()
-    router = Router(tests, rows.n_features, oblique)
-    leaves = leaf_of_row.astype(np.uint32, copy=False)
-    beside = router.values_beside(rows.data, leaves, fitted.threads)
-    if rows.kinds is not None:
-        tests = _with_calendar_cuts(tests, beside, rows.kinds, sides)
+    if table.kinds is not None:
+        tests = _with_calendar_cuts(tests, beside, table.kinds, sides)
     return tests._asdict() | dict(zip(BESIDE_ARRAYS, beside, strict=True))
 
 

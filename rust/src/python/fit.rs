@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 
 use super::convert::{matrix, optional, slice, slice2};
 use super::kernel::SurrogateArgument;
+use super::router::{BesideArrays, beside_arrays};
 use super::rows::RowsArgument;
 use super::run::{Jobs, run};
 use super::tree::{Floats, Integers, PyTestArrays, array, integers};
@@ -52,6 +53,8 @@ pub struct FittedTree {
     n_base_leaves: usize,
     /// Of Kernel IMM, by column: features without any cut although the column has some.
     skipped_features: Vec<usize>,
+    /// The values beside cuts, as of `Router.values_beside`; None for sparse rows.
+    beside: Option<BesideArrays>,
 }
 
 impl FittedTree {
@@ -72,6 +75,7 @@ impl FittedTree {
             leaf_of_row: array(py, nodes.leaf_of_row),
             n_base_leaves: fitted.n_base_leaves,
             skipped_features: fitted.skipped_features,
+            beside: fitted.beside.map(|beside| beside_arrays(py, beside)),
         };
         Py::new(py, (tree, tests))
     }

@@ -22,6 +22,15 @@ pub struct PyRouter(pub ClusterTree);
 /// The leaf of each row, of shape (n,); None if a cell is infinite, or NaN and the tree has no directions for it.
 type Leaves<'py> = Option<Bound<'py, PyArray1<i64>>>;
 
+/// Below, above, below_lower and above_lower of [`Beside`], each of shape (n_nodes,).
+pub type BesideArrays = (Floats, Floats, Floats, Floats);
+
+/// Moves the values beside cuts into NumPy arrays.
+pub fn beside_arrays(py: Python<'_>, beside: Beside) -> BesideArrays {
+    let Beside { below, above, below_lower, above_lower } = beside;
+    (array(py, below), array(py, above), array(py, below_lower), array(py, above_lower))
+}
+
 fn leaves(py: Python<'_>, found: Option<Vec<i64>>) -> Leaves<'_> {
     found.map(|leaves| leaves.into_pyarray(py))
 }
@@ -109,14 +118,13 @@ impl PyRouter {
         rows: RowsArgument<'_>,
         leaf_of_row: PyReadonlyArray1<'_, u32>,
         n_jobs: Jobs<'_>,
-    ) -> PyResult<(Floats, Floats, Floats, Floats)> {
+    ) -> PyResult<BesideArrays> {
         let (monitor, leaves) = (Monitor::default(), slice(&leaf_of_row)?);
         let data = rows.data(&monitor)?;
         let rows = data.rows()?;
         let is_small = self.0.is_small(leaves.len());
         let find = || self.0.values_beside(rows, leaves);
         let found = run_or_here(py, is_small, &n_jobs, &monitor, find)?;
-        let Beside { below, above, below_lower, above_lower } = found;
-        Ok((array(py, below), array(py, above), array(py, below_lower), array(py, above_lower)))
+        Ok(beside_arrays(py, found))
     }
 }

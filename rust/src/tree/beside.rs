@@ -47,14 +47,16 @@ struct Cut {
 
 /// The largest value below a cut and the least above it; rows between them make it narrower.
 #[derive(Clone, Copy)]
-struct Gap {
+pub(crate) struct Gap {
     below: f64,
     above: f64,
 }
 
 impl Gap {
-    const OPEN: Gap = Gap { below: f64::NEG_INFINITY, above: f64::INFINITY };
-    const CLOSED: Gap = Gap { below: f64::INFINITY, above: f64::NEG_INFINITY };
+    /// Of a cut without rows.
+    pub(crate) const OPEN: Gap = Gap { below: f64::NEG_INFINITY, above: f64::INFINITY };
+    /// Where there is no cut.
+    pub(crate) const CLOSED: Gap = Gap { below: f64::INFINITY, above: f64::NEG_INFINITY };
 
     /// Whether a value narrows the gap: few do. Missing cells do not.
     #[inline(always)]
@@ -63,10 +65,37 @@ impl Gap {
     }
 
     /// Takes a value on one side of the cut.
-    fn narrow(&mut self, x: f64, is_below: bool) {
+    pub(crate) fn narrow(&mut self, x: f64, is_below: bool) {
         match is_below {
             true => self.below = self.below.max(x),
             false => self.above = self.above.min(x),
+        }
+    }
+
+    /// Takes the values beside the same cut among other rows.
+    pub(crate) fn narrow_to(&mut self, other: Gap) {
+        self.narrow(other.below, true);
+        self.narrow(other.above, false);
+    }
+}
+
+impl Beside {
+    /// By node, the values beside the lower end of an interval and beside its upper end or a threshold.
+    pub(crate) fn of(gaps: &[[Gap; 2]]) -> Self {
+        let values = |of: fn([Gap; 2]) -> f64| -> Vec<f64> {
+            // Which of the two zeros comes first is up to the threads.
+            let value = gaps
+                .iter()
+                .copied()
+                .map(of)
+                .map(|x| if x.is_finite() { x + 0.0 } else { f64::NAN });
+            memory::collected(value, WHAT)
+        };
+        Beside {
+            below: values(|[_, upper]| upper.below),
+            above: values(|[_, upper]| upper.above),
+            below_lower: values(|[lower, _]| lower.below),
+            above_lower: values(|[lower, _]| lower.above),
         }
     }
 }
@@ -99,23 +128,12 @@ impl ClusterTree {
         }
         for part in parts {
             for (cut, part) in cuts.iter_mut().zip(part) {
-                for (gap, part) in [(&mut cut.upper, part.upper), (&mut cut.lower, part.lower)] {
-                    gap.narrow(part.below, true);
-                    gap.narrow(part.above, false);
-                }
+                cut.upper.narrow_to(part.upper);
+                cut.lower.narrow_to(part.lower);
             }
         }
-        let values = |of: fn(&Cut) -> f64| -> Vec<f64> {
-            // Which of the two zeros comes first is up to the threads.
-            let value = cuts.iter().map(of).map(|x| if x.is_finite() { x + 0.0 } else { f64::NAN });
-            memory::collected(value, WHAT)
-        };
-        Ok(Beside {
-            below: values(|cut| cut.upper.below),
-            above: values(|cut| cut.upper.above),
-            below_lower: values(|cut| cut.lower.below),
-            above_lower: values(|cut| cut.lower.above),
-        })
+        let gaps = memory::collected(cuts.iter().map(|cut| [cut.lower, cut.upper]), WHAT);
+        Ok(Beside::of(&gaps))
     }
 
     /// The nodes before any row; `up` of a leaf is where its rows begin.

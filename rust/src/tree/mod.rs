@@ -18,6 +18,7 @@ pub mod test;
 
 pub use arrays::{LevelArrays, ObliqueArrays, ObliqueTerms, TestArrays, TreeArrays};
 pub use beside::Beside;
+pub(crate) use beside::Gap;
 use routing::Routes;
 pub use test::{LevelSet, Plane, Test};
 
