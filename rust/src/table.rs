@@ -25,8 +25,10 @@ use crate::parallel::{self, MAX_WORK_OF_CALLER, Monitor};
 /// Rows read at a time: a tile of `f64` fits the first-level cache.
 pub const TILE: usize = 1024;
 
-/// Bytes of neighbouring rows that stay in a cache between the columns of a C-ordered matrix.
-const CACHED: usize = 4 << 20;
+/// Bytes of neighbouring rows that stay in a core's second cache between the columns of a C-ordered matrix.
+const CACHED: usize = 1 << 19;
+/// Rows of a tile where neighbouring columns share cache lines: those of some columns stay in the first cache.
+const STRIDED_TILE: usize = 128;
 
 /// Cells that one task checks for NaN and infinities.
 const CELLS_PER_TASK: usize = 1 << 16;
@@ -386,22 +388,23 @@ impl<'a> Table<'a> {
         let mut chunks: Vec<Vec<(usize, S)>> =
             parallel::map(features, |features| features.map(|f| (f, state(f))).collect());
         // The rows of a C-ordered matrix come from memory once, and then from the cache for all columns.
-        let block = if self.is_strided() {
+        let (block, tile) = if self.is_strided() {
             let row = self.n_features() * self.columns[0].cell_size();
-            (CACHED / row).next_multiple_of(TILE)
+            let block = (CACHED / row).next_multiple_of(STRIDED_TILE);
+            (block, STRIDED_TILE)
         } else {
-            self.n_samples.max(1)
+            (self.n_samples.max(1), TILE)
         };
         for first in (0..self.n_samples).step_by(block) {
             let last = (first + block).min(self.n_samples);
             // Columns differ in cost, the expensive ones often side by side.
             parallel::map(&mut chunks, |chunk| {
                 let mut cells = [0.0; TILE];
-                for start in (first..last).step_by(TILE) {
+                for start in (first..last).step_by(tile) {
                     if self.stopped() {
                         break;
                     }
-                    let length = TILE.min(last - start);
+                    let length = tile.min(last - start);
                     for (feature, state) in chunk.iter_mut() {
                         self.columns[*feature].read(start, &mut cells[..length]);
                         visit(state, *feature, start, &cells[..length]);
