@@ -550,12 +550,23 @@ mod tests {
                     rows.add(group(i), row);
                 }
             }
-            let sums = rows.finish();
-            for place in 0..4 {
-                let is_of = |&(i, _): &(usize, &f64)| 2 * group(i / 2) + i % 2 == place;
-                let of_place = cells.iter().enumerate().filter(is_of);
-                let exact = of_place.map(|(_, &x)| to_integer(x)).sum();
-                assert_eq!(sums.rounded(place), to_double(&exact), "{round} {place}");
+            let check = |rows: ExactRows, group: &dyn Fn(usize) -> usize| {
+                let sums = rows.finish();
+                for place in 0..4 {
+                    let is_of = |&(i, _): &(usize, &f64)| 2 * group(i / 2) + i % 2 == place;
+                    let of_place = cells.iter().enumerate().filter(is_of);
+                    let exact = of_place.map(|(_, &x)| to_integer(x)).sum();
+                    assert_eq!(sums.rounded(place), to_double(&exact), "{round} {place}");
+                }
+            };
+            check(rows, &group);
+            // Groups by turns, and in runs.
+            for length in [1, 700] {
+                let group = |row: usize| row / length % 2;
+                let groups: Vec<u32> = (0..n).map(|row| group(row) as u32).collect();
+                let mut rows = ExactRows::new(2, 2);
+                rows.add_pairs(&groups, |i| [cells[2 * i], cells[2 * i + 1]]);
+                check(rows, &group);
             }
         }
     }
