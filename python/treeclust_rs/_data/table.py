@@ -338,6 +338,8 @@ def _check_numbers_suffice(
     fitted: FittedColumns, columns: Sequence[int], names: list[str] | None, estimator_name: str
 ) -> None:
     """Raise TypeError if a column of the fit holds other things than an array does."""
+    if fitted.kinds is None:
+        return
     for column in columns:
         kind = fitted.kind(column)
         if kind != "number":
