@@ -3,8 +3,10 @@
     python benches/versions.py OLD_PYTHON [NEW_PYTHON] --data ../shared/data
 
 OLD_PYTHON and NEW_PYTHON are interpreters of environments that have a version each (the new one by
-default the interpreter that runs this). Every figure is a median over fresh processes, old and new
-by turns; within a process a piece of work is timed several times and the median is handed on.
+default the interpreter that runs this), and else the same packages: scikit-learn imports pandas
+where it is installed, which is a fifth of an import. Every figure is a median over fresh processes,
+old and new by turns; within a process a piece of work is timed several times and the median is
+handed on.
 """
 
 from __future__ import annotations
@@ -109,6 +111,9 @@ def main() -> None:
     arguments = common.parse(parser)
     if arguments.old is None:
         parser.error("the interpreter of the old version is missing")
+    old, new = packages_of(arguments.old), packages_of(arguments.new)
+    if apart := sorted(name for name in old | new if old.get(name) != new.get(name)):
+        parser.error(f"the two environments differ in {', '.join(apart)}: give them the same")
     missing = common.Missing()
     for case in CASES:
         if case.file and case.base_tree:
@@ -137,6 +142,21 @@ def main() -> None:
         table(("work", "old, ms", "new, ms", "new / old"), rows),
     ]
     common.publish("Versions", blocks, missing, arguments)
+
+
+def packages_of(python: str) -> dict[str, str]:
+    """Return the versions of the packages beside this one, less those that install packages."""
+    code = (
+        "import importlib.metadata as m, json; "
+        "print(json.dumps({d.name.lower(): d.version for d in m.distributions()}))"
+    )
+    said = subprocess.run([python, "-P", "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    packages: dict[str, str] = json.loads(said.stdout)
+    return {
+        name: version
+        for name, version in packages.items()
+        if name.replace("-", "_") not in ("treeclust_rs", "pip", "setuptools", "wheel")
+    }
 
 
 def version_of(python: str) -> str:
