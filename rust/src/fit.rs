@@ -157,11 +157,11 @@ pub fn fit<'a, 't: 'a>(
     let cells = Cells::of(rows, problem, monitor)?;
     monitor.check()?;
     let n_regrets = regrets.map_or(0, |_| k);
-    let mut grown = GrowingTree::with_exact_sums(n, n_regrets + k, |row, sums| {
+    let mut grown = GrowingTree::with_exact_sums(n, n_regrets + k, |row, group, sums| {
         if let Some(regrets) = regrets {
-            regrets.add_exactly(row, sums, 0);
+            regrets.add_exactly(row, sums, group);
         }
-        label_rows.add_exactly_from(row, sums, 0, n_regrets);
+        label_rows.add_exactly_from(row, sums, group, n_regrets);
     });
     let mut fit = Fit { cells: &cells, problem, monitor, n_regrets, grown: &mut grown };
     let (base, skipped_features) = fit.grow_base()?;

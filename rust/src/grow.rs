@@ -99,14 +99,14 @@ impl<'a> GrowingTree<'a> {
         GrowingTree::with(n_samples, NodeSums::plain(sum))
     }
 
-    /// [`GrowingTree::new`] whose sums are `width` exact ones, rounded: `add(row, sums)` adds a row. They are those of
-    /// the node's rows in any order.
+    /// [`GrowingTree::new`] whose sums are `width` exact ones, rounded: `add(row, group, sums)` adds a row to those of a
+    /// group. They are those of the node's rows in any order.
     ///
     /// No node has sums until [`GrowingTree::end_base`] adds up those there are by then.
     pub fn with_exact_sums(
         n_samples: usize,
         width: usize,
-        add: impl Fn(u32, &mut ExactRows) + Sync + 'a,
+        add: impl Fn(u32, usize, &mut ExactRows) + Sync + 'a,
     ) -> Self {
         GrowingTree::with(n_samples, NodeSums::exact(width, add))
     }

@@ -2,23 +2,38 @@
 //!
 //! Exact sums are those of the node's rows in any order. What is known exactly need not be added up again: the smaller
 //! of two children is, and the larger one is what it leaves of the parent. The nodes of a base, whose sums nobody needs
-//! while it grows, are added up at its end: the leaves, of which inner nodes are the sums.
+//! while it grows, are added up at its end: the leaves, row by row, of which inner nodes are the sums.
 
 use crate::exact::{self, ExactRows, ExactSums};
+use crate::memory;
 use crate::parallel;
 
 /// Nodes of at least so many rows hold their exact sums until they are split.
 const MIN_EXACT_ROWS: usize = 1024;
 
+/// Sums of the leaves of a base up to this number are held side by side while rows are added.
+const MAX_SIDE_BY_SIDE: usize = 4096;
+
 /// Sums over the rows with these numbers.
-type SumRows<'a, T> = Box<dyn Fn(&[u32]) -> T + Sync + 'a>;
+type SumRows<'a> = Box<dyn Fn(&[u32]) -> Vec<f64> + Sync + 'a>;
+
+/// Exact sums over some rows.
+type SumExactly<'a> = Box<dyn Fn(SummedRows<'_>) -> ExactSums + Sync + 'a>;
+
+/// Which rows are added up.
+enum SummedRows<'r> {
+    /// Those with these numbers.
+    Some(&'r [u32]),
+    /// All, in groups.
+    Grouped { groups: &'r [u32], n_groups: usize },
+}
 
 /// How rows are added up.
 enum Sum<'a> {
     /// As doubles.
-    Plain(SumRows<'a, Vec<f64>>),
-    /// Exactly.
-    Exact(SumRows<'a, ExactSums>),
+    Plain(SumRows<'a>),
+    /// Exactly, so many numbers a row.
+    Exact { sum: SumExactly<'a>, width: usize },
 }
 
 impl Sum<'_> {
@@ -26,7 +41,7 @@ impl Sum<'_> {
     fn of(&self, rows: &[u32]) -> (Vec<f64>, Option<ExactSums>) {
         match self {
             Sum::Plain(sum) => (sum(rows), None),
-            Sum::Exact(sum) => held(sum(rows), rows.len()),
+            Sum::Exact { sum, .. } => held(sum(SummedRows::Some(rows)), rows.len()),
         }
     }
 
@@ -36,12 +51,12 @@ impl Sum<'_> {
         [left, right]: [&[u32]; 2],
         parent: Option<ExactSums>,
     ) -> [(Vec<f64>, Option<ExactSums>); 2] {
-        let (Sum::Exact(sum), Some(mut rest)) = (self, parent) else {
+        let (Sum::Exact { sum, .. }, Some(mut rest)) = (self, parent) else {
             let (left, right) = rayon::join(|| self.of(left), || self.of(right));
             return [left, right];
         };
         let left_is_small = left.len() <= right.len();
-        let small = sum(if left_is_small { left } else { right });
+        let small = sum(SummedRows::Some(if left_is_small { left } else { right }));
         rest.take_away(&small);
         let sums = if left_is_small { [small, rest] } else { [rest, small] };
         let [of_left, of_right] = sums;
@@ -69,10 +84,19 @@ impl<'a> NodeSums<'a> {
         NodeSums { sum: Sum::Plain(Box::new(sum)), exact: vec![], is_base: false }
     }
 
-    /// `width` exact sums: `add(row, sums)` adds a row. Nodes have none until [`NodeSums::end_base`].
-    pub fn exact(width: usize, add: impl Fn(u32, &mut ExactRows) + Sync + 'a) -> Self {
-        let sum = move |rows: &[u32]| exact::sum_rows(rows, 1, width, &add);
-        NodeSums { sum: Sum::Exact(Box::new(sum)), exact: vec![], is_base: true }
+    /// `width` exact sums: `add(row, group, sums)` adds a row to those of a group. Nodes have none until
+    /// [`NodeSums::end_base`].
+    pub fn exact(width: usize, add: impl Fn(u32, usize, &mut ExactRows) + Sync + 'a) -> Self {
+        let sum = move |rows: SummedRows<'_>| match rows {
+            SummedRows::Some(rows) => {
+                exact::sum_rows(rows, 1, width, |row, sums| add(row, 0, sums))
+            }
+            SummedRows::Grouped { groups, n_groups } => {
+                exact::sum_groups(groups, n_groups, width, &add)
+            }
+        };
+        let sum = Sum::Exact { sum: Box::new(sum), width };
+        NodeSums { sum, exact: vec![], is_base: true }
     }
 
     /// The sums of the root.
@@ -105,11 +129,8 @@ impl<'a> NodeSums<'a> {
 
     /// The sums of all nodes there are, if they have none; later ones get theirs when they are told of.
     pub fn end_base(&mut self, nodes: &[BaseNode<'_>]) -> Option<Vec<Vec<f64>>> {
-        let (Sum::Exact(sum), true) = (&self.sum, self.is_base) else { return None };
-        self.exact = parallel::map(nodes, |node| match node {
-            BaseNode::Leaf(rows) => Some(sum(rows)),
-            BaseNode::Inner { .. } => None,
-        });
+        let (Sum::Exact { sum, width }, true) = (&self.sum, self.is_base) else { return None };
+        self.exact = sums_of_leaves(sum, *width, nodes);
         let mut sums = vec![vec![]; nodes.len()];
         for (id, node) in nodes.iter().enumerate().rev() {
             if let &BaseNode::Inner { left } = node {
@@ -136,6 +157,35 @@ impl<'a> NodeSums<'a> {
     }
 }
 
+/// The exact sums of the leaves, `width` each, by node; none for inner nodes.
+fn sums_of_leaves(
+    sum: &SumExactly<'_>,
+    width: usize,
+    nodes: &[BaseNode<'_>],
+) -> Vec<Option<ExactSums>> {
+    let rows_of =
+        |node: &BaseNode<'_>| if let BaseNode::Leaf(rows) = node { rows.len() } else { 0 };
+    if nodes.len() * width > MAX_SIDE_BY_SIDE {
+        return parallel::map(nodes, |node| match node {
+            BaseNode::Leaf(rows) => Some(sum(SummedRows::Some(rows))),
+            BaseNode::Inner { .. } => None,
+        });
+    }
+    let mut groups: Vec<u32> =
+        memory::zeros(nodes.iter().map(rows_of).sum(), "the leaves of the rows");
+    for (id, node) in nodes.iter().enumerate() {
+        if let BaseNode::Leaf(rows) = node {
+            rows.iter().for_each(|&row| groups[row as usize] = id as u32);
+        }
+    }
+    let all = sum(SummedRows::Grouped { groups: &groups, n_groups: nodes.len() });
+    let of_node = |(id, node): (usize, &BaseNode<'_>)| match node {
+        BaseNode::Leaf(_) => Some(ExactSums::gather(&[(&all, id * width..(id + 1) * width)])),
+        BaseNode::Inner { .. } => None,
+    };
+    nodes.iter().enumerate().map(of_node).collect()
+}
+
 /// A node of a base.
 pub(crate) enum BaseNode<'r> {
     /// With its rows.
@@ -152,8 +202,11 @@ mod tests {
     fn nodes_of_a_base_and_later_ones_have_the_sums_of_their_rows() {
         let n = 4 * MIN_EXACT_ROWS as u32;
         let value = |row: u32| f64::from(row * 7919 % 1009) / 3.0 * 1e6_f64.powi(row as i32 % 3);
-        let add = |row: u32, sums: &mut ExactRows| sums.add(0, &[value(row), 1.0]);
-        let expected = |rows: &[u32]| exact::sum_rows(rows, 1, 2, add).all_rounded();
+        let add = |row: u32, group: usize, sums: &mut ExactRows| {
+            sums.add(group, &[value(row), 1.0]);
+        };
+        let expected =
+            |rows: &[u32]| exact::sum_rows(rows, 1, 2, |row, sums| add(row, 0, sums)).all_rounded();
         let rows: Vec<u32> = (0..n).collect();
         // The root is split into a few rows and the others, and these into two leaves.
         let (few, others) = rows.split_at(5);
@@ -170,5 +223,15 @@ mod tests {
         assert_eq!([0, 1, 2, 3, 4].map(is_held), [false, false, false, true, true]);
         let children = [&left[..9], &left[9..]];
         assert_eq!(sums.of_children(3, children), children.map(expected));
+        // Few leaves are added up side by side, many leaf by leaf.
+        let NodeSums { sum: Sum::Exact { sum, width }, .. } = &sums else { unreachable!() };
+        for n_leaves in [3, 1 + MAX_SIDE_BY_SIDE / width] {
+            let leaves: Vec<_> = rows.chunks(rows.len() / n_leaves).collect();
+            let nodes: Vec<_> = leaves.iter().map(|rows| BaseNode::Leaf(rows)).collect();
+            let found = sums_of_leaves(sum, *width, &nodes);
+            for (rows, sums) in leaves.into_iter().zip(found) {
+                assert_eq!(sums.unwrap().all_rounded(), expected(rows));
+            }
+        }
     }
 }

@@ -25,7 +25,8 @@ use crate::parallel::{self, MAX_WORK_OF_CALLER, Monitor};
 /// Rows read at a time: a tile of `f64` fits the first-level cache.
 pub const TILE: usize = 1024;
 
-/// Bytes of neighbouring rows that stay in a core's second cache between the columns of a C-ordered matrix.
+/// Bytes of neighbouring rows that stay in a core's second cache between the columns of a C-ordered matrix. Each thread
+/// reads its own columns of them.
 const CACHED: usize = 1 << 19;
 /// Rows of a tile where neighbouring columns share cache lines: those of some columns stay in the first cache.
 const STRIDED_TILE: usize = 128;
@@ -390,7 +391,7 @@ impl<'a> Table<'a> {
         // The rows of a C-ordered matrix come from memory once, and then from the cache for all columns.
         let (block, tile) = if self.is_strided() {
             let row = self.n_features() * self.columns[0].cell_size();
-            let block = (CACHED / row).next_multiple_of(STRIDED_TILE);
+            let block = (CACHED * parallel::n_threads() / row).next_multiple_of(STRIDED_TILE);
             (block, STRIDED_TILE)
         } else {
             (self.n_samples.max(1), TILE)

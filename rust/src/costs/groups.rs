@@ -135,21 +135,10 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
 /// The sums of [`GroupSums`] for the rows of a table: n_groups x d, row-major; NaN for columns of numbers with gaps. In
 /// tiles of the columns, each column by one thread.
 fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
-    let RowGroups { groups, n_groups, weights } = row_groups;
-    let columns = scan_numbers(table, [n_groups, 1], |sums, feature, start, cells| {
-        let (shift, scale) = (units.shift[feature], units.scale[feature]);
-        let groups = &groups[start..start + cells.len()];
-        match weights {
-            None if scale == 1.0 => {
-                sums.add_pairs(groups, |i| [cells[i] - shift, 0.0]);
-            }
-            _ => {
-                sums.add_pairs(groups, |i| {
-                    let weight = weights.map_or(1.0, |w| w[start + i]);
-                    [weight * ((cells[i] - shift) / scale), 0.0]
-                });
-            }
-        }
+    let n_groups = row_groups.n_groups;
+    let columns = sum_cells(table, units, row_groups, 1, |feature| {
+        let shift = units.shift[feature];
+        move |_, x, scale, weight| [weight * ((x - shift) / scale), 0.0]
     });
     let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
     for (feature, column) in columns.iter().enumerate() {
@@ -330,13 +319,108 @@ impl ObservedSums<'_> {
     }
 }
 
-/// By column sums of `shape`, groups and numbers, to which `visit(sums, feature, first row, cells)` adds tile by tile; those of columns of
-/// levels have no terms. None for a column of numbers with gaps, which is not read beyond the tile of the first one.
-pub(super) fn scan_numbers(
+/// By column what its cells add to the groups of their rows, exactly: `width` numbers a group, at most two. Of levels: no
+/// terms. None for a column of numbers with gaps. `terms(feature)(group, cell, unit, weight)`: what a cell adds; where one
+/// number is wanted, with 0 beside it.
+pub(super) fn sum_cells<T: Fn(usize, f64, f64, f64) -> [f64; 2]>(
     table: &Table<'_>,
-    [n_groups, width]: [usize; 2],
-    visit: impl Fn(&mut ExactRows, usize, usize, &[f64]) + Sync,
+    units: &Units,
+    row_groups: RowGroups<'_>,
+    width: usize,
+    terms: impl Fn(usize) -> T + Sync,
 ) -> Vec<Option<ExactSums>> {
+    let RowGroups { groups, n_groups, weights } = row_groups;
+    let new = || CellSums { sums: ExactRows::new(n_groups, width), zeros: Zeros::Unknown };
+    let columns = scan_numbers(table, new, |sums, feature, start, cells| {
+        let (scale, terms) = (units.scale[feature], terms(feature));
+        let groups = &groups[start..start + cells.len()];
+        match weights {
+            Some(weights) => sums.sums.add_pairs(groups, |i| {
+                terms(groups[i] as usize, cells[i], scale, weights[start + i])
+            }),
+            // Saves a division.
+            None if scale == 1.0 => sums.add(cells, groups, |group, x| terms(group, x, 1.0, 1.0)),
+            None => sums.add(cells, groups, |group, x| terms(group, x, scale, 1.0)),
+        }
+    });
+    let mut sizes = vec![0u32; n_groups];
+    if columns.iter().flatten().any(|sums| matches!(sums.zeros, Zeros::LeftOut(_))) {
+        groups.iter().for_each(|&group| sizes[group as usize] += 1);
+    }
+    let finish = |(feature, sums): (usize, Option<CellSums>)| {
+        let of_zeros = |group| terms(feature)(group, 0.0, units.scale[feature], 1.0);
+        Some(sums?.finish(&sizes, width, of_zeros))
+    };
+    columns.into_iter().enumerate().map(finish).collect()
+}
+
+/// What the cells of a column add to groups.
+struct CellSums {
+    sums: ExactRows,
+    zeros: Zeros,
+}
+
+/// How the cells of a column that are 0 are added.
+enum Zeros {
+    /// As the first cells say.
+    Unknown,
+    /// As all others.
+    Added,
+    /// Group by group in the end: most cells are 0. The number of others, by group.
+    LeftOut(Vec<u32>),
+}
+
+impl CellSums {
+    /// Adds `terms(group, cell)` of cells to the groups of their rows.
+    #[inline(always)]
+    fn add(&mut self, cells: &[f64], groups: &[u32], terms: impl Fn(usize, f64) -> [f64; 2]) {
+        if let Zeros::Unknown = self.zeros {
+            let n_zeros = cells.iter().filter(|x| **x == 0.0).count();
+            self.zeros = match 2 * n_zeros > cells.len() {
+                true => Zeros::LeftOut(vec![0; self.sums.n_groups()]),
+                false => Zeros::Added,
+            };
+        }
+        let Zeros::LeftOut(n_others) = &mut self.zeros else {
+            return self.sums.add_pairs(groups, |i| terms(groups[i] as usize, cells[i]));
+        };
+        const RUN: usize = 128;
+        for (cells, groups) in cells.chunks(RUN).zip(groups.chunks(RUN)) {
+            // Without a branch: nobody can guess where the zeros are.
+            let (mut others, mut groups_of_others) = ([0u8; RUN], [0; RUN]);
+            let mut n = 0;
+            for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
+                (others[n], groups_of_others[n]) = (i as u8, group);
+                n += usize::from(*x != 0.0);
+            }
+            let groups = &groups_of_others[..n];
+            groups.iter().for_each(|&group| n_others[group as usize] += 1);
+            let cell = |i: usize| cells[usize::from(others[i])];
+            self.sums.add_pairs(groups, |i| terms(groups[i] as usize, cell(i)));
+        }
+    }
+
+    /// The sums of groups of so many rows, `width` each, with `terms(group)` for each zero left out.
+    fn finish(self, sizes: &[u32], width: usize, terms: impl Fn(usize) -> [f64; 2]) -> ExactSums {
+        let mut sums = self.sums.finish();
+        if let Zeros::LeftOut(n_others) = self.zeros {
+            for (group, (size, n_others)) in sizes.iter().zip(n_others).enumerate() {
+                for (i, x) in terms(group).into_iter().enumerate().take(width) {
+                    sums.add_times(group * width + i, x, size - n_others);
+                }
+            }
+        }
+        sums
+    }
+}
+
+/// By column what `visit(state, feature, first row, cells)` makes of a `new` state, tile by tile; columns of levels keep
+/// theirs. None for a column of numbers with gaps, which is not read beyond the tile of the first one.
+pub(super) fn scan_numbers<S: Send>(
+    table: &Table<'_>,
+    new: impl Fn() -> S + Sync,
+    visit: impl Fn(&mut S, usize, usize, &[f64]) + Sync,
+) -> Vec<Option<S>> {
     let begins_with_gap = |feature: usize| {
         let column = table.column(feature);
         let n_first = if column.may_have_gaps() { table.n_samples().min(FIRST_CELLS) } else { 0 };
@@ -346,20 +430,20 @@ pub(super) fn scan_numbers(
     let is_scanned = |&feature: &usize| !is_levels(feature) && !begins_with_gap(feature);
     let scanned: Vec<usize> = (0..table.n_features()).filter(is_scanned).collect();
     let columns = table.select(&scanned).scan_columns(
-        |_| Some(ExactRows::new(n_groups, width)),
-        |sums, i, start, cells| {
+        |_| Some(new()),
+        |state, i, start, cells| {
             if cells.iter().fold(false, |is_gap, x| is_gap | x.is_nan()) {
-                *sums = None;
+                *state = None;
             }
-            if let Some(sums) = sums {
-                visit(sums, scanned[i], start, cells);
+            if let Some(state) = state {
+                visit(state, scanned[i], start, cells);
             }
         },
     );
     let mut found = scanned.iter().zip(columns).peekable();
     let of_column = |feature: usize| match found.next_if(|(other, _)| **other == feature) {
-        Some((_, sums)) => sums.map(ExactRows::finish),
-        None => is_levels(feature).then(|| ExactSums::new(n_groups * width)),
+        Some((_, state)) => state,
+        None => is_levels(feature).then(&new),
     };
     (0..table.n_features()).map(of_column).collect()
 }

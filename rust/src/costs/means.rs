@@ -1,7 +1,7 @@
 //! Means of groups of rows and the squared distances to them, accurate wherever the groups lie.
 
 use super::Units;
-use super::groups::{RowGroups, group_weights, moments_with_gaps, observed_weights, scan_numbers};
+use super::groups::{RowGroups, group_weights, moments_with_gaps, observed_weights, sum_cells};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 use crate::rows::Rows;
@@ -82,20 +82,12 @@ fn spreads_about(
         points[i % d * n_groups + i / d] = *point;
     }
     let scan = || {
-        scan_numbers(table, [n_groups, 2], |sums, feature, start, cells| {
-            let scale = units.scale[feature];
-            let groups = &groups[start..start + cells.len()];
+        sum_cells(table, units, row_groups, 2, |feature| {
             let points = &points[feature * n_groups..][..n_groups];
-            match weights {
-                None if scale == 1.0 => sums.add_pairs(groups, |i| {
-                    let difference = cells[i] - points[groups[i] as usize];
-                    [difference, difference * difference]
-                }),
-                _ => sums.add_pairs(groups, |i| {
-                    let difference = (cells[i] - points[groups[i] as usize]) / scale;
-                    let weighted = weights.map_or(1.0, |w| w[start + i]) * difference;
-                    [weighted, weighted * difference]
-                }),
+            move |group, x, scale, weight| {
+                let apart = (x - points[group]) / scale;
+                let weighted = weight * apart;
+                [weighted, weighted * apart]
             }
         })
     };

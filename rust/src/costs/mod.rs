@@ -123,4 +123,32 @@ mod tests {
             spread.iter().zip(&means.spread).for_each(|(a, b)| close(*a, *b));
         }
     }
+
+    #[test]
+    fn zeros_count_as_other_cells_however_many_there_are() {
+        let n = 3000;
+        let cell = |(row, column): (usize, usize)| match (row * 7 + column * row * row) % 10 {
+            share if share < 2 * column => 0.0,
+            1 => -0.0,
+            _ => (row % 97) as f64 / 7.0 - 5.0,
+        };
+        let mut x = Array2::from_shape_fn((n, 7), cell);
+        x[[2990, 4]] = f64::NAN;
+        x.column_mut(6).fill(0.0);
+        let columns = x.t().as_standard_layout().reversed_axes().to_owned();
+        let groups: Vec<u32> = (0..n as u32).map(|row| row * row % 5).collect();
+        let near: Vec<f64> = (0..6 * 7).map(f64::from).collect();
+        let ones = vec![1.0; n];
+        for scale in [1.0, 0.3] {
+            let units = Units { shift: vec![0.125; 7], scale: vec![scale; 7] };
+            for x in [&x, &columns] {
+                let table = Table::from_matrix(x.view()).unwrap();
+                let sums = |w| group_sums(&table, &units, &groups, 6, w).unwrap();
+                let means = |w| group_means(&table, &units, &groups, 6, w, &near).unwrap();
+                // With weights no cell is left out.
+                assert_eq!(sums(None), sums(Some(&ones)));
+                assert_eq!(means(None), means(Some(&ones)));
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Origins and units of columns: the lower median of a sample, and the standard deviation of the observed cells.
 
 use crate::error::{Error, Result};
-use crate::exact::{self, ExactSums};
+use crate::exact::{self, ExactRows};
 use crate::parallel;
 use crate::table::Table;
 
@@ -36,13 +36,14 @@ impl Units {
         let total = exact::sum((0..table.n_samples()).map(weight));
         let moment = |mean: &[f64], power: i32| -> Vec<f64> {
             // NaN for columns with gaps.
-            let sums = scan_numbers(table, [1, 1], |sum, feature, start, cells| {
+            let new = || ExactRows::new(1, 1);
+            let sums = scan_numbers(table, new, |sum, feature, start, cells| {
                 for (i, x) in cells.iter().enumerate() {
                     let apart = x - shift[feature] - mean[feature];
                     sum.add_one(0, 0, weight(start + i) * apart.powi(power));
                 }
             });
-            let sum = |sum: Option<ExactSums>| sum.map_or(f64::NAN, |sum| sum.rounded(0));
+            let sum = |sum: Option<ExactRows>| sum.map_or(f64::NAN, |sum| sum.finish().rounded(0));
             sums.into_iter().map(|moment| sum(moment) / total).collect()
         };
         let mean = moment(&vec![0.0; shift.len()], 1);

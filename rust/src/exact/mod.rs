@@ -103,6 +103,12 @@ impl ExactSums {
     /// Adds `x`, not NaN, to the sum at `place`.
     #[inline]
     pub fn add(&mut self, place: usize, x: f64) {
+        self.add_times(place, x, 1);
+    }
+
+    /// Adds `x`, not NaN, to the sum at `place` as often as told.
+    #[inline]
+    pub fn add_times(&mut self, place: usize, x: f64, times: u32) {
         debug_assert!(!x.is_nan(), "only numbers have sums");
         let bits = x.to_bits();
         let exponent = (bits >> FRACTION_BITS) as u32 & 0x7ff;
@@ -113,7 +119,7 @@ impl ExactSums {
         let magnitude =
             i128::from(fraction | u64::from(is_normal) << FRACTION_BITS) << (power % WINDOW);
         let sign = i128::from(bits as i64 >> 63); // 0 or -1
-        let term = (magnitude ^ sign) - sign;
+        let term = ((magnitude ^ sign) - sign) * i128::from(times);
         let window = (power >> PLACE_BITS) as usize;
         match self.counters.get_mut(usize::from(self.places[window])) {
             Some(counters) => counters[place] += term,
@@ -304,10 +310,38 @@ pub fn sum_rows(
     width: usize,
     add: impl Fn(u32, &mut ExactRows) + Sync,
 ) -> ExactSums {
+    sum_blocks(rows.len(), n_groups, width, |block, sums| {
+        rows[block].iter().for_each(|&row| add(row, sums));
+    })
+}
+
+/// [`sum_rows`] of all rows in their order, so that what they add is read as it lies in memory: `add(row, group, sums)` adds
+/// the numbers of a row. `groups`: by row.
+pub fn sum_groups(
+    groups: &[u32],
+    n_groups: usize,
+    width: usize,
+    add: impl Fn(u32, usize, &mut ExactRows) + Sync,
+) -> ExactSums {
+    sum_blocks(groups.len(), n_groups, width, |block, sums| {
+        for (row, &group) in block.clone().zip(&groups[block]) {
+            add(row as u32, group as usize, sums);
+        }
+    })
+}
+
+/// The exact sums of `n_groups` groups of `width` numbers each, to which `add(places, sums)` adds some of `n` items.
+fn sum_blocks(
+    n: usize,
+    n_groups: usize,
+    width: usize,
+    add: impl Fn(Range<usize>, &mut ExactRows) + Sync,
+) -> ExactSums {
     // Merging costs what adding so many rows does.
-    let blocks = parallel::map(rows.chunks(MIN_BLOCK.max(n_groups * width)), |block| {
+    let length = MIN_BLOCK.max(n_groups * width);
+    let blocks = parallel::map((0..n).step_by(length), |start| {
         let mut sums = ExactRows::new(n_groups, width);
-        block.iter().for_each(|&row| add(row, &mut sums));
+        add(start..n.min(start + length), &mut sums);
         sums.finish()
     });
     let mut blocks = blocks.into_iter();
@@ -443,6 +477,19 @@ mod tests {
             (vec![], 0.0),
         ] {
             assert_eq!(sum(&terms), expected, "{terms:?}");
+        }
+    }
+
+    #[test]
+    fn a_term_counts_as_often_as_told() {
+        let mut numbers = Numbers(8);
+        for times in [0, 1, 3, u32::MAX] {
+            for exponents in [0..3, 0..2046, 1000..1060] {
+                let x = numbers.next(exponents);
+                let mut sums = ExactSums::new(1);
+                sums.add_times(0, x, times);
+                assert_eq!(sums.rounded(0), to_double(&(to_integer(x) * times)), "{x} {times}");
+            }
         }
     }
 
@@ -588,5 +635,11 @@ mod tests {
         let of_third = cells.iter().skip(2).step_by(3).map(|&x| to_integer(x)).sum();
         assert_eq!(one[2], to_double(&of_third));
         assert_eq!(sum(&[]), [0.0; 3]);
+        let groups: Vec<u32> = forward.iter().map(|row| row % 3).collect();
+        let by_group = |row: u32, group: usize, sums: &mut ExactRows| {
+            sums.add_one(group, 0, cells[row as usize]);
+        };
+        let grouped = || sum_groups(&groups, 3, 1, by_group).all_rounded();
+        assert_eq!(parallel::with_pool(3, grouped).unwrap(), one);
     }
 }

@@ -22,6 +22,8 @@ const FIRST_MISSED: u32 = 4;
 
 /// Columns that are added side by side.
 const LANES: usize = 2;
+/// Rows whose sizes are checked together.
+const ROWS: usize = 4;
 /// Numbers of neighbouring columns.
 type Lanes = [f64; LANES];
 
@@ -36,8 +38,7 @@ struct Sizes {
 
 impl Sizes {
     /// No numbers but 0.
-    const NONE: Sizes =
-        Sizes { least: [f64::INFINITY; LANES], most: [0.0; LANES], shift: [0.0; LANES] };
+    const NONE: Sizes = Sizes { least: [0.0; LANES], most: [0.0; LANES], shift: [0.0; LANES] };
 
     /// Chooses the numbers like `x` and somewhat larger ones in a lane; none where the grid would leave the range of
     /// doubles.
@@ -54,6 +55,21 @@ impl Sizes {
     #[inline(always)]
     fn holds(&self, x: Lanes) -> bool {
         x.into_iter().enumerate().fold(true, |is_held, (lane, x)| is_held & self.holds_one(lane, x))
+    }
+
+    /// Whether the numbers of some rows are of these sizes and none of a lane with sizes is 0: [`Sizes::holds`] by fewer
+    /// comparisons.
+    #[inline(always)]
+    fn hold_all(&self, rows: &[Lanes; ROWS]) -> bool {
+        let extreme = |lane: usize, of: fn(f64, f64) -> f64| {
+            let [a, b, c, d] = rows.map(|row| row[lane].abs());
+            of(of(a, b), of(c, d))
+        };
+        // `f64::min` would look for NaN.
+        let least = |lane| extreme(lane, |a, b| if a < b { a } else { b });
+        let most = |lane| extreme(lane, |a, b| if a > b { a } else { b });
+        let is_held = |lane| (most(lane) <= self.most[lane]) & (least(lane) >= self.least[lane]);
+        (0..LANES).fold(true, |all, lane| all & is_held(lane))
     }
 
     /// [`Sizes::holds`] of one lane.
@@ -115,6 +131,11 @@ impl ExactRows {
         }
     }
 
+    /// Number of groups.
+    pub fn n_groups(&self) -> usize {
+        self.parts.len() / self.sizes.len().max(1)
+    }
+
     /// Adds numbers, none of them NaN, to a group's sums of the first columns.
     #[inline]
     pub fn add(&mut self, group: usize, row: &[f64]) {
@@ -142,17 +163,37 @@ impl ExactRows {
                 self.flush();
             }
             let [sizes] = self.sizes[..] else { return };
-            for (i, &group) in groups.iter().enumerate() {
-                let pair = pair(start + i);
-                if sizes.holds(pair) {
-                    self.parts[group as usize].add(pair, &sizes);
+            let (fours, rest) = groups.as_chunks::<ROWS>();
+            for (i, of_rows) in (start..).step_by(ROWS).zip(fours) {
+                let pairs = std::array::from_fn(|row| pair(i + row));
+                if sizes.hold_all(&pairs) {
+                    for (&group, x) in of_rows.iter().zip(pairs) {
+                        self.parts[group as usize].add(x, &sizes);
+                    }
                 } else {
-                    self.count_exactly(group as usize, 0, &pair[..self.width]);
+                    of_rows
+                        .iter()
+                        .zip(pairs)
+                        .for_each(|(&group, x)| self.add_pair(group, x, &sizes));
                 }
+            }
+            let end = start + groups.len();
+            for (i, &group) in (end - rest.len()..).zip(rest) {
+                self.add_pair(group, pair(i), &sizes);
             }
             self.n_added += groups.len() as u32;
             self.choose_sizes();
-            start += groups.len();
+            start = end;
+        }
+    }
+
+    /// Adds the one or two numbers of a row to a group's sums; the caller sees to the number of rows.
+    #[inline]
+    fn add_pair(&mut self, group: u32, x: Lanes, sizes: &Sizes) {
+        if sizes.holds(x) {
+            self.parts[group as usize].add(x, sizes);
+        } else {
+            self.count_exactly(group as usize, 0, &x[..self.width]);
         }
     }
 
