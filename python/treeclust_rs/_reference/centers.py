@@ -40,6 +40,8 @@ class Centers:
     in_units: FloatArray
     high: FloatArray
     low: FloatArray
+    spread: FloatArray | None = None
+    """By cluster, the sum of its rows' squared distances to the mean in units, if it is known."""
 
     @classmethod
     def from_own(cls, own: FloatArray, units: Units | Encoding) -> Centers:
@@ -67,7 +69,8 @@ class Centers:
         if isinstance(data.rows, SparseTable):
             found = data.group_means(groups, k)
             in_units = found.means / data.units.scale + found.rest
-            return cls(in_units, *_two_sum(found.means, found.rest * data.units.scale))
+            high, low = _two_sum(found.means, found.rest * data.units.scale)
+            return cls(in_units, high, low, found.spread)
         return cls._of_table(data, groups, k)
 
     @classmethod
@@ -86,7 +89,7 @@ class Centers:
         found = data.group_means(groups, near)
         high, low = _two_sum(found.means, found.rest * data.units.scale)
         if data.rows.levels is None:
-            return cls(means, high, low)
+            return cls(means, high, low, found.spread)
         encoding = data.encoding
         shares = {f: data.level_shares(f, labels, k) for f in level_columns(data.rows)}
         return cls(

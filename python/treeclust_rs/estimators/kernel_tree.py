@@ -258,7 +258,9 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         leaf_of_row = fitted.leaf_of_row
         warn_of_lost(k, tree.filled_clusters, labels, self._lost_advice, stacklevel=3)
         leaf_means = LeafMeans.of(fit_rows, leaf_of_row, tree, centers.high)
-        reference_means = fit_rows.encoded_means(labels.astype(np.uint32), centers.high)
+        spread = centers.spread
+        if spread is None:
+            spread = fit_rows.encoded_means(labels.astype(np.uint32), centers.high).spread
         leaves = fit_rows.leaves_of_all(leaf_of_row, tree)
         kernel_costs: dict[str, float] = {}
         if clustered:
@@ -278,7 +280,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         self._cost_path = grown.cost_path(costs.minimum)
         self._set_tree(tree, fit_rows.names_given)
         self.reference_labels_ = fit_rows.labels_of_all(self.classes_, labels)
-        self.reference_inertia_ = float(reference_means.spread.sum())
+        self.reference_inertia_ = float(spread.sum())
         self._set_training(
             _Training(leaves, leaf_means, centers.high, stocks, labels, fit_rows.kept)
         )

@@ -43,11 +43,16 @@ impl<'a> LabelCost<'a> {
     }
 }
 
+/// Doubles hold integers up to here.
+const MOST_EXACT: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
+
 /// A row adds up to its k regrets.
 #[derive(Debug, Clone, Copy)]
 pub struct Regrets<'a> {
     regrets: &'a [f64],
     k: usize,
+    /// Whether all are integers whose sums are exact, as those of wrong labels are.
+    is_exact: bool,
 }
 
 impl<'a> Regrets<'a> {
@@ -57,7 +62,10 @@ impl<'a> Regrets<'a> {
     /// [`Error::Shape`] if `regrets` does not hold n x k numbers.
     pub fn new(regrets: &'a [f64], n_samples: usize, k: usize) -> Result<Self> {
         Error::check_len("regrets", regrets.len(), n_samples * k, "entries")?;
-        Ok(Regrets { regrets, k })
+        let most = MOST_EXACT / n_samples.max(1) as f64;
+        let is_exact = |x: &f64| *x <= most && x.trunc() == *x;
+        let is_exact = !regrets.is_empty() && regrets.iter().all(is_exact);
+        Ok(Regrets { regrets, k, is_exact })
     }
 
     /// The k regrets of a row.
@@ -91,6 +99,10 @@ impl RowSums for Regrets<'_> {
 
     fn add(&self, row: u32, sums: &mut [f64]) {
         add(sums, &self.regrets[row as usize * self.k..][..self.k]);
+    }
+
+    fn is_exact(&self) -> bool {
+        self.is_exact
     }
 
     fn add_exactly(&self, row: u32, sums: &mut ExactRows, group: usize) {
