@@ -112,7 +112,7 @@ class TreeClusterer(SavedEstimator, abstract=True):
         `missing`: whether cells may be missing, where the tree has directions for them.
         """
         check_is_fitted(self, "tree_")
-        if issparse(X) and self._takes_sparse:
+        if self._takes_sparse and issparse(X):
             return self._route_sparse(X, all_columns=all_columns)
         name, tree = type(self).__name__, self.tree_
         missing = missing and tree.missing_go_to_left is not None

@@ -30,26 +30,7 @@ def number_array(
     Of Python objects only the `needed` columns are read; None reads all. `mixed`: whether masked
     entries become NaN.
     """
-    if mixed and isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
-        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
-    if issparse(X):
-        raise refused_sparse(X, estimator_name)
-    if isinstance(X, np.matrix):
-        raise TypeError(
-            "np.matrix is not supported. Convert it to a numpy array with np.asarray(X)."
-        )
-    if isinstance(X, (str, os.PathLike)):
-        raise TypeError(
-            f"X is {X!r:.60}, a {type(X).__name__}: read the file first, for example with "
-            "polars.read_csv or polars.read_parquet."
-        )
-    rows = isinstance(X, list) and X and isinstance(X[0], Mapping)
-    if rows or isinstance(X, Mapping):
-        what = f"list of {type(X[0]).__name__}s" if rows else type(X).__name__
-        raise TypeError(f"X is a {what}: give a table, for example polars.DataFrame(X).")
-    if X is None:
-        raise TypeError("X is None: give a table, for example polars.DataFrame(...).")
-    array = filled(X, "Input X")
+    array = X if type(X) is np.ndarray else _array_of(X, estimator_name, mixed=mixed)
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: X has dtype {array.dtype}.")
     if array.ndim < 2:
@@ -88,6 +69,30 @@ def number_array(
             array[:, np.isin(np.arange(array.shape[1]), needed, invert=True)] = 0
         array = _numbers_from_objects(array)
     return native(array)
+
+
+def _array_of(X: Any, estimator_name: str, *, mixed: bool) -> npt.NDArray[Any]:
+    """Return something else than an array as one; raise TypeError if it is no table of numbers."""
+    if mixed and isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        X = np.ma.filled(X.astype(np.result_type(X.dtype, np.float32)), np.nan)
+    if issparse(X):
+        raise refused_sparse(X, estimator_name)
+    if isinstance(X, np.matrix):
+        raise TypeError(
+            "np.matrix is not supported. Convert it to a numpy array with np.asarray(X)."
+        )
+    if isinstance(X, (str, os.PathLike)):
+        raise TypeError(
+            f"X is {X!r:.60}, a {type(X).__name__}: read the file first, for example with "
+            "polars.read_csv or polars.read_parquet."
+        )
+    rows = isinstance(X, list) and X and isinstance(X[0], Mapping)
+    if rows or isinstance(X, Mapping):
+        what = f"list of {type(X[0]).__name__}s" if rows else type(X).__name__
+        raise TypeError(f"X is a {what}: give a table, for example polars.DataFrame(X).")
+    if X is None:
+        raise TypeError("X is None: give a table, for example polars.DataFrame(...).")
+    return filled(X, "Input X")
 
 
 def refused_sparse(X: Any, estimator_name: str) -> TypeError:

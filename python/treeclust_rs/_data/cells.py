@@ -20,16 +20,23 @@ Cells = npt.NDArray[Any] | Texts
 """A column: numbers and times (NaN: missing), or texts."""
 
 
+# Types whose columns, where they have no nulls, are numbers for NumPy too.
+_NUMPY_NUMBERS = frozenset(
+    {pl.Float64, pl.Float32, pl.Int64, pl.Int32, pl.Int16, pl.Int8}
+    | {pl.UInt64, pl.UInt32, pl.UInt16, pl.UInt8, pl.Boolean}
+)
+
+
 def polars_numbers(column: pl.Series) -> npt.NDArray[Any]:
     """View a column of numbers as an array, NaN for null; copy it where it has no such view."""
-    if column.dtype == pl.Null:
-        return np.full(len(column), np.nan)
     has_nulls = column.null_count() > 0
-    dtype = column.dtype
-    if dtype.is_decimal() or str(dtype).endswith("Int128") or (has_nulls and not dtype.is_float()):
-        column = column.cast(pl.Float64)
-    if has_nulls:
-        column = column.fill_null(float("nan"))
+    if has_nulls or column.dtype not in _NUMPY_NUMBERS:
+        if column.dtype == pl.Null:
+            return np.full(len(column), np.nan)
+        if not column.dtype.is_float():
+            column = column.cast(pl.Float64)
+        if has_nulls:
+            column = column.fill_null(float("nan"))
     if column.n_chunks() > 1:
         column = column.rechunk()
     return native(column.to_numpy())

@@ -256,6 +256,8 @@ class _PandasSource(FrameSource):
 
 def frame_source(X: Any) -> FrameSource | None:
     """Return the reader for a frame, None for anything else; a single column is refused."""
+    if type(X) is np.ndarray:
+        return None
     pandas, pyarrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
     if type(X).__module__.partition(".")[0] == "narwhals":
         X = X.to_native()
