@@ -29,7 +29,7 @@ pub const TILE: usize = 1024;
 /// reads its own columns of them.
 const CACHED: usize = 1 << 19;
 /// Rows of a tile where neighbouring columns share cache lines: those of some columns stay in the first cache.
-const STRIDED_TILE: usize = 128;
+const STRIDED_TILE: usize = 256;
 
 /// Cells that one task checks for NaN and infinities.
 const CELLS_PER_TASK: usize = 1 << 16;
