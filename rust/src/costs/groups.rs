@@ -254,12 +254,18 @@ struct ObservedSums<'a> {
 impl ObservedSums<'_> {
     /// Adds cells from the row `start` on, of rows in `groups`. Without a branch: nobody can guess where the gaps are.
     fn add(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
+        match scale == 1.0 {
+            true => self.add_in_units(start, cells, groups, 1.0), // saves a division
+            false => self.add_in_units(start, cells, groups, scale),
+        }
+    }
+
+    #[inline(always)]
+    fn add_in_units(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
         let ObservedSums { points, moments, has_squares, counts, weights } = self;
-        let is_unit = scale == 1.0; // saves a division
         let apart = |i: usize| {
             let x = cells[i];
-            let apart = if x.is_nan() { 0.0 } else { x - points[groups[i] as usize] };
-            if is_unit { apart } else { apart / scale }
+            (if x.is_nan() { 0.0 } else { x - points[groups[i] as usize] }) / scale
         };
         match weights {
             None => match moments {
