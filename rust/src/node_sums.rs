@@ -92,7 +92,11 @@ impl<'a> NodeSums<'a> {
                 exact::sum_rows(rows, 1, width, |row, sums| add(row, 0, sums))
             }
             SummedRows::Grouped { groups, n_groups } => {
-                exact::sum_groups(groups, n_groups, width, &add)
+                // In their order: so is read ahead what they add.
+                let all: Vec<u32> = (0..groups.len() as u32).collect();
+                exact::sum_rows(&all, n_groups, width, |row, sums| {
+                    add(row, groups[row as usize] as usize, sums);
+                })
             }
         };
         let sum = Sum::Exact { sum: Box::new(sum), width };

@@ -310,38 +310,10 @@ pub fn sum_rows(
     width: usize,
     add: impl Fn(u32, &mut ExactRows) + Sync,
 ) -> ExactSums {
-    sum_blocks(rows.len(), n_groups, width, |block, sums| {
-        rows[block].iter().for_each(|&row| add(row, sums));
-    })
-}
-
-/// [`sum_rows`] of all rows in their order, so that what they add is read as it lies in memory: `add(row, group, sums)` adds
-/// the numbers of a row. `groups`: by row.
-pub fn sum_groups(
-    groups: &[u32],
-    n_groups: usize,
-    width: usize,
-    add: impl Fn(u32, usize, &mut ExactRows) + Sync,
-) -> ExactSums {
-    sum_blocks(groups.len(), n_groups, width, |block, sums| {
-        for (row, &group) in block.clone().zip(&groups[block]) {
-            add(row as u32, group as usize, sums);
-        }
-    })
-}
-
-/// The exact sums of `n_groups` groups of `width` numbers each, to which `add(places, sums)` adds some of `n` items.
-fn sum_blocks(
-    n: usize,
-    n_groups: usize,
-    width: usize,
-    add: impl Fn(Range<usize>, &mut ExactRows) + Sync,
-) -> ExactSums {
     // Merging costs what adding so many rows does.
-    let length = MIN_BLOCK.max(n_groups * width);
-    let blocks = parallel::map((0..n).step_by(length), |start| {
+    let blocks = parallel::map(rows.chunks(MIN_BLOCK.max(n_groups * width)), |block| {
         let mut sums = ExactRows::new(n_groups, width);
-        add(start..n.min(start + length), &mut sums);
+        block.iter().for_each(|&row| add(row, &mut sums));
         sums.finish()
     });
     let mut blocks = blocks.into_iter();
@@ -635,11 +607,5 @@ mod tests {
         let of_third = cells.iter().skip(2).step_by(3).map(|&x| to_integer(x)).sum();
         assert_eq!(one[2], to_double(&of_third));
         assert_eq!(sum(&[]), [0.0; 3]);
-        let groups: Vec<u32> = forward.iter().map(|row| row % 3).collect();
-        let by_group = |row: u32, group: usize, sums: &mut ExactRows| {
-            sums.add_one(group, 0, cells[row as usize]);
-        };
-        let grouped = || sum_groups(&groups, 3, 1, by_group).all_rounded();
-        assert_eq!(parallel::with_pool(3, grouped).unwrap(), one);
     }
 }
