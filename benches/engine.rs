@@ -64,7 +64,7 @@ fn benches(bench: &mut Criterion) {
                     Base::Leaf
                 },
                 weights: None,
-                criterion: GrowthCriterion::LabelCost { regrets: &costs.regrets, cuts },
+                criterion: GrowthCriterion::LabelCost { regrets: Some(&costs.regrets), cuts },
                 limits: Limits { max_leaves: 4 * k, max_depth: None, min_samples_leaf: 1 },
                 search: SearchOptions::default(),
             };

@@ -62,7 +62,7 @@ fn grow(
         labels: &case.labels,
         base: if base { Base::Imm { centers, score: CutScore::Mistakes } } else { Base::Leaf },
         weights: None,
-        criterion: GrowthCriterion::LabelCost { regrets: &case.regrets, cuts },
+        criterion: GrowthCriterion::LabelCost { regrets: Some(&case.regrets), cuts },
         limits: Limits { max_leaves, max_depth: None, min_samples_leaf: 1 },
         search,
     };
@@ -201,7 +201,10 @@ fn a_stopped_fit_ends_with_an_error() {
         labels: &case.labels,
         base: Base::Leaf,
         weights: None,
-        criterion: GrowthCriterion::LabelCost { regrets: &case.regrets, cuts: CutKind::Threshold },
+        criterion: GrowthCriterion::LabelCost {
+            regrets: Some(&case.regrets),
+            cuts: CutKind::Threshold,
+        },
         limits: Limits { max_leaves: 5, max_depth: None, min_samples_leaf: 1 },
         search: SearchOptions::default(),
     };
@@ -225,7 +228,7 @@ fn fit_labels(
         labels,
         base,
         weights: None,
-        criterion: GrowthCriterion::LabelCost { regrets, cuts },
+        criterion: GrowthCriterion::LabelCost { regrets: Some(regrets), cuts },
         limits: Limits { max_leaves, max_depth: None, min_samples_leaf: 1 },
         search: SearchOptions::default(),
     };

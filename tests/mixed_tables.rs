@@ -84,6 +84,8 @@ struct Case {
     weights: Option<Vec<f64>>,
     /// n x k, weights included.
     regrets: Vec<f64>,
+    /// Whether these are those of wrong labels, and the fit is not given them.
+    by_labels: bool,
 }
 
 /// What a set of rows costs.
@@ -110,7 +112,18 @@ impl Case {
             costs.iter_mut().for_each(|cost| *cost = weight(row) * random.below(4) as f64);
             costs[labels[row] as usize] = 0.0;
         }
-        Case { columns, n, k, labels, weights, regrets }
+        Case { columns, n, k, labels, weights, regrets, by_labels: false }
+    }
+
+    /// The same rows, every wrong label costing their weight.
+    fn by_labels(self) -> Self {
+        let cost = |row: usize, l: usize| match self.labels[row] as usize == l {
+            true => 0.0,
+            false => self.weights.as_ref().map_or(1.0, |weights| weights[row]),
+        };
+        let costs_of = |row: usize| (0..self.k).map(move |l| (row, l));
+        let regrets = (0..self.n).flat_map(costs_of).map(|(row, l)| cost(row, l)).collect();
+        Case { regrets, by_labels: true, ..self }
     }
 
     /// The problem as the oracle sees it.
@@ -119,15 +132,13 @@ impl Case {
     }
 
     fn fit(&self, measure: Measure, limits: Limits, search: SearchOptions) -> ThresholdFit {
+        let regrets = (!self.by_labels).then_some(&self.regrets[..]);
+        let label_cost = |cuts| GrowthCriterion::LabelCost { regrets, cuts };
         let criterion = match measure {
             Measure::Gini => GrowthCriterion::Gini,
             Measure::Entropy => GrowthCriterion::Entropy,
-            Measure::Threshold => {
-                GrowthCriterion::LabelCost { regrets: &self.regrets, cuts: CutKind::Threshold }
-            }
-            Measure::Interval => {
-                GrowthCriterion::LabelCost { regrets: &self.regrets, cuts: CutKind::Interval }
-            }
+            Measure::Threshold => label_cost(CutKind::Threshold),
+            Measure::Interval => label_cost(CutKind::Interval),
         };
         let problem = ThresholdProblem {
             labels: &self.labels,
@@ -506,6 +517,32 @@ fn trees_of_levels_and_gaps_are_those_of_enumeration() {
         }
     }
     assert!(n_levels > 1000 && n_missing > 100 && n_left > 100, "{n_levels} {n_missing} {n_left}");
+}
+
+#[test]
+fn trees_that_cost_by_wrong_labels_are_those_of_their_regrets() {
+    let mut random = Random(37);
+    let (mut n_splits, mut n_weighted) = (0, 0);
+    for round in 0..1200 {
+        let n = 6 + random.below(40) as usize;
+        let min_samples_leaf = random.pick(&[1, 1, 2, 4]);
+        let is_exact = min_samples_leaf > 1 || round % 2 == 0;
+        let case = Case::new(&mut random, n, is_exact).by_labels();
+        let limits = Limits { max_leaves: 2 + round % 8, max_depth: None, min_samples_leaf };
+        let measure = random.pick(&[Measure::Threshold, Measure::Interval]);
+        let searches = [(256, 256), (2 + round % 4, round % 7)];
+        n_weighted += usize::from(case.weights.is_some());
+        let tree = check(&case, measure, limits, &searches, &format!("round {round}"));
+        n_splits += tree.tests.len() / 2;
+        let [found, expected] = [true, false].map(|by_labels| {
+            let case = Case { by_labels, ..case.clone() };
+            let mut fitted = case.fit(measure, limits, SearchOptions::default());
+            assert!(fitted.mistakes.drain(..).all(f64::is_nan)); // which equal nothing
+            format!("{fitted:?}") // the bits of all numbers
+        });
+        assert_eq!(found, expected, "round {round}");
+    }
+    assert!(n_splits > 1500 && n_weighted > 300, "{n_splits} {n_weighted}");
 }
 
 #[test]

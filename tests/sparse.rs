@@ -75,6 +75,11 @@ fn case(random: &mut Random) -> Case {
 }
 
 fn grow(case: &Case, rows: Rows<'_, '_>) -> ThresholdFit {
+    grow_by(case, Some(&case.regrets), rows)
+}
+
+/// `regrets`: none: those of wrong labels.
+fn grow_by(case: &Case, regrets: Option<&[f64]>, rows: Rows<'_, '_>) -> ThresholdFit {
     let low = vec![0.0; case.centers.len()];
     let centers = Centers { high: &case.centers, low: &low };
     let score = if case.emn { CutScore::Emn } else { CutScore::Mistakes };
@@ -83,7 +88,7 @@ fn grow(case: &Case, rows: Rows<'_, '_>) -> ThresholdFit {
         k: case.k,
         weights: case.weights.as_deref(),
         base: if case.base { Base::Imm { centers, score } } else { Base::Leaf },
-        criterion: GrowthCriterion::LabelCost { regrets: &case.regrets, cuts: case.cuts },
+        criterion: GrowthCriterion::LabelCost { regrets, cuts: case.cuts },
         limits: case.limits,
         search: SearchOptions::default(),
     };
@@ -124,6 +129,30 @@ fn a_tree_of_sparse_rows_is_that_of_their_table() {
         assert_same(&sparse, &dense, &format!("trial {trial}"));
     }
     assert!(n_splits > 4000 && n_intervals > 100, "{n_splits} {n_intervals}");
+}
+
+#[test]
+fn wrong_labels_cost_what_their_regrets_say_on_sparse_rows_too() {
+    let mut random = Random(13);
+    let mut n_splits = 0;
+    for trial in 0..600 {
+        let mut case = case(&mut random);
+        for (row, costs) in case.regrets.chunks_mut(case.k).enumerate() {
+            costs.fill(case.weights.as_ref().map_or(1.0, |weights| weights[row]));
+            costs[case.labels[row] as usize] = 0.0;
+        }
+        let parts = csr_parts(&case.x);
+        let csr = matrix(&parts, case.x.ncols());
+        let table = Table::from_matrix(case.x.view()).unwrap();
+        let expected = grow(&case, Rows::from(&table));
+        n_splits += expected.nodes.tests.len() / 2;
+        for rows in [Rows::from(&table), Rows::sparse(&csr).unwrap()] {
+            let found = grow_by(&case, None, rows);
+            assert_same(&found, &expected, &format!("trial {trial}"));
+            assert_eq!(found.base_cost, expected.base_cost, "trial {trial}");
+        }
+    }
+    assert!(n_splits > 1000, "{n_splits}");
 }
 
 #[test]
@@ -187,7 +216,7 @@ fn what_sparse_rows_are_not_taken_for_is_refused() {
         k: 2,
         weights: None,
         base,
-        criterion: GrowthCriterion::LabelCost { regrets: &regrets, cuts: CutKind::Threshold },
+        criterion: GrowthCriterion::LabelCost { regrets: Some(&regrets), cuts: CutKind::Threshold },
         limits: Limits { max_leaves: 2, max_depth: None, min_samples_leaf: 1 },
         search: SearchOptions::default(),
     };

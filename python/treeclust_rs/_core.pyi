@@ -207,7 +207,7 @@ def fit_tree(
     | tuple[_Floats, _Floats, _Floats, float]
     | _Surrogate
     | None,
-    criterion: tuple[_Floats, bool] | str,
+    criterion: tuple[_Floats | None, bool] | str,
     sample_weight: _Floats | None,
     max_leaves: int,
     max_depth: int | None,

@@ -137,8 +137,8 @@ class ShallowBase(NamedTuple):
 class LabelCost(NamedTuple):
     """The criterion of ExKMC."""
 
-    regrets: FloatArray
-    """n x k, as in `LabelCosts`."""
+    regrets: FloatArray | None
+    """n x k, as in `LabelCosts`; None: a row's weight for every label but its own."""
     interval: bool
     """Whether cuts may be intervals."""
 

@@ -19,10 +19,10 @@
 //! Costs are regrets: less the row's least over all k centers, which no cut changes. **Ties:** cuts within `TIE` of
 //! the least cost, as a share of it, are tied; the first column and the lowest threshold win.
 
+use crate::criterion::CenterCut;
 use crate::criterion::centers::{CenterColumns, Centers, Coordinate, TableCenters};
-use crate::criterion::label_cost::Regrets;
+use crate::criterion::label_cost::RegretMatrix;
 use crate::criterion::label_counts::OneHot;
-use crate::criterion::{CenterCut, RowSums};
 use crate::error::Result;
 use crate::grow::GrowingTree;
 use crate::imm::BaseNodes;
@@ -47,7 +47,7 @@ pub struct CenterCutProblem<'a> {
     /// The cluster of every row.
     pub labels: &'a [u32],
     /// The cost of every center to every row, less the row's least; weights included.
-    pub regrets: Regrets<'a>,
+    pub regrets: RegretMatrix<'a>,
     /// The centers, in the columns' own units.
     pub centers: Centers<'a>,
     /// ExShallow's price of depth; none: ExGreedy.
@@ -68,7 +68,7 @@ struct CenterGap {
 
 /// The rows of a node and the alive centers along a column.
 struct CenterSweep<'a> {
-    regrets: Regrets<'a>,
+    regrets: RegretMatrix<'a>,
     monitor: &'a Monitor,
     /// The rows in the order of the column, and their values.
     rows: &'a [u32],
@@ -192,7 +192,7 @@ pub fn grow(
     monitor: &Monitor,
 ) -> Result<BaseNodes> {
     let CenterCutProblem { labels, regrets, centers, depth } = *problem;
-    let k = regrets.width();
+    let k = regrets.k();
     let d = table.n_features();
     let rows = OneHot::new(labels, k, None)?;
     let columns = TableCenters::new(table, index, rows, centers)?;

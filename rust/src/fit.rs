@@ -19,13 +19,15 @@
 //! Every node's statistics are exact sums over its own rows, rounded once ([`crate::exact`]): they depend neither on
 //! what grows below it nor on the order of the rows.
 
+use std::borrow::Cow;
+
 use crate::beside_cuts::values_beside;
 use crate::center_cuts::{self, CenterCutProblem};
 use crate::criterion::centers::Centers;
 use crate::criterion::clique::Clique;
 use crate::criterion::cut_score::CutScore;
 use crate::criterion::intervals::IntervalCost;
-use crate::criterion::label_cost::{CheapestLabel, CutKind, Regrets, best_label};
+use crate::criterion::label_cost::{CheapestLabel, CutKind, RegretMatrix, Regrets, best_label};
 use crate::criterion::label_counts::{Entropy, Gini, OneHot, most_frequent};
 use crate::criterion::sums::{Additive, AdditiveNode, SideCost};
 use crate::criterion::{ColumnForm, Criterion, RowSums};
@@ -72,8 +74,9 @@ pub enum Base<'a> {
 pub enum GrowthCriterion<'a> {
     /// What they save if every side gets its cheapest label.
     LabelCost {
-        /// n x k, row-major, non-negative, weights included: cost of each label less the row's cheapest.
-        regrets: &'a [f64],
+        /// n x k, row-major, non-negative, weights included: cost of each label less the row's cheapest; none: the row's
+        /// weight for every label but its own.
+        regrets: Option<&'a [f64]>,
         /// The form of the cuts.
         cuts: CutKind,
     },
@@ -151,14 +154,19 @@ pub fn fit<'a, 't: 'a>(
     }
     let label_rows = OneHot::new(labels, k, weights)?;
     let regrets = match problem.criterion {
-        GrowthCriterion::LabelCost { regrets, .. } => Some(Regrets::new(regrets, n, k)?),
+        GrowthCriterion::LabelCost { regrets: Some(regrets), .. } => {
+            Some(Regrets::Given(RegretMatrix::new(regrets, n, k)?))
+        }
+        GrowthCriterion::LabelCost { regrets: None, .. } => Some(Regrets::OfLabels(label_rows)),
         _ => None,
     };
     let cells = Cells::of(rows, problem, monitor)?;
     monitor.check()?;
-    let n_regrets = regrets.map_or(0, |_| k);
+    // Rows with wrong labels need not be counted beside those with each label.
+    let added = regrets.filter(|regrets| !regrets.is_exact());
+    let n_regrets = added.map_or(0, |_| k);
     let mut grown = GrowingTree::with_exact_sums(n, n_regrets + k, |row, group, sums| {
-        if let Some(regrets) = regrets {
+        if let Some(regrets) = added {
             regrets.add_exactly(row, sums, group);
         }
         label_rows.add_exactly_from(row, sums, group, n_regrets);
@@ -171,7 +179,9 @@ pub fn fit<'a, 't: 'a>(
     let cost = match (problem.criterion, regrets) {
         (GrowthCriterion::LabelCost { cuts, .. }, Some(regrets)) => {
             let costs = Additive::on(regrets, CheapestLabel, m);
-            let node = |node: &GrownNode| costs.node(&node.sums[..k], node.segment.len());
+            let node = |node: &GrownNode| {
+                costs.node(&regrets_of(&node.sums, n_regrets), node.segment.len())
+            };
             match cuts {
                 CutKind::Threshold => fit.grow(&costs, node)?,
                 CutKind::Interval => fit.grow(&IntervalCost::new(&costs), node)?,
@@ -236,12 +246,23 @@ impl<'f, 't> Cells<'f, 't> {
     }
 }
 
+/// The regrets of a node: the first `n_regrets` of its sums, the weights of the labels being the others. None there: the
+/// rows with other labels, as many as all that are left.
+fn regrets_of(sums: &[f64], n_regrets: usize) -> Cow<'_, [f64]> {
+    let (regrets, counts) = sums.split_at(n_regrets);
+    if n_regrets > 0 {
+        return Cow::Borrowed(regrets);
+    }
+    let n_rows: f64 = counts.iter().sum();
+    Cow::Owned(counts.iter().map(|count| n_rows - count).collect())
+}
+
 /// A fit on its way.
 struct Fit<'f, 'a, 't, 's> {
     cells: &'f Cells<'f, 't>,
     problem: &'f ThresholdProblem<'a>,
     monitor: &'f Monitor,
-    /// Of every node's sums, the first so many are regrets; k label weights follow.
+    /// Of every node's sums, the first so many are regrets, see [`regrets_of`]; k label weights follow.
     n_regrets: usize,
     grown: &'f mut GrowingTree<'s>,
 }
@@ -265,12 +286,14 @@ impl Fit<'_, '_, '_, '_> {
                 Ok((Some(nodes), vec![]))
             }
             Base::Greedy { centers, depth } => {
-                let GrowthCriterion::LabelCost { regrets, .. } = self.problem.criterion else {
+                let GrowthCriterion::LabelCost { regrets: Some(regrets), .. } =
+                    self.problem.criterion
+                else {
                     return Err(Error::Value("ExGreedy's base needs label costs.".into()));
                 };
                 let (table, index) = self.cells.table()?;
                 let n = table.n_samples();
-                let regrets = Regrets::new(regrets, n, k)?;
+                let regrets = RegretMatrix::new(regrets, n, k)?;
                 if let Some(depth) = depth {
                     Error::check_len("least costs", depth.least_costs.len(), n, "rows")?;
                 }
@@ -335,7 +358,8 @@ impl Fit<'_, '_, '_, '_> {
         skipped_features: Vec<usize>,
     ) -> ThresholdFit {
         let nodes = &self.grown.nodes;
-        let regrets = |id: usize| &nodes[id].sums[..self.n_regrets];
+        let has_regrets = matches!(self.problem.criterion, GrowthCriterion::LabelCost { .. });
+        let regrets = |id: usize| regrets_of(&nodes[id].sums, self.n_regrets);
         let counts = |id: usize| &nodes[id].sums[self.n_regrets..];
         let n_base_leaves = base_cluster.iter().flatten().count();
         base_cluster.resize(nodes.len(), None);
@@ -343,12 +367,13 @@ impl Fit<'_, '_, '_, '_> {
         mistakes.resize(nodes.len(), f64::NAN);
         let cluster = |id: usize| match base_cluster[id] {
             Some(label) if nodes[id].segment.is_empty() => label,
-            _ if self.n_regrets > 0 => best_label(regrets(id)),
+            _ if has_regrets => best_label(&regrets(id)),
             _ => most_frequent(counts(id)),
         };
         let base_cost = |id: usize| match base_cluster[id] {
             None => 0.0,
-            Some(label) => regrets(id).get(label).copied().unwrap_or(cost[id]),
+            Some(label) if has_regrets => regrets(id)[label],
+            Some(_) => cost[id],
         };
         let ids = || 0..nodes.len();
         let label_weight: Vec<f64> = ids().flat_map(|id| counts(id).iter().copied()).collect();

@@ -65,7 +65,7 @@ impl<R: RowSums> Grouping<'_, '_, R> {
             let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);
             let rows = BinnedRows { rows, codes: &binned.codes, skip: None };
             self.row_sums.fill(rows, &mut count, &mut sums);
-            self.row_sums.settle_counts(&mut count, &sums);
+            self.row_sums.settle(&mut count, &mut sums);
             (count, sums)
         });
         let (mut count, mut sums) = (vec![0; n_bins], vec![0.0; n_bins * width]);

@@ -65,7 +65,7 @@ impl Histogram {
             }
         }
         for column in &mut columns {
-            row_sums.settle_counts(column.count, column.sums);
+            row_sums.settle(column.count, column.sums);
             if let Some(totals) = totals {
                 column.fill_rest(rows.len(), totals);
             }

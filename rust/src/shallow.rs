@@ -23,7 +23,7 @@
 
 use std::collections::HashMap;
 
-use crate::criterion::label_cost::Regrets;
+use crate::criterion::label_cost::RegretMatrix;
 use crate::exact;
 
 /// Cost(before) where it is 0: then H alone decides between cuts that cost nothing.
@@ -46,7 +46,7 @@ impl<'a> DepthPrice<'a> {
         &self,
         rows: &[u32],
         alive: &[bool],
-        regrets: Regrets<'_>,
+        regrets: RegretMatrix<'_>,
         least_weight: f64,
     ) -> NodePrice<'a> {
         let alive: Vec<usize> = (0..alive.len()).filter(|&center| alive[center]).collect();

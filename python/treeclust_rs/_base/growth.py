@@ -67,8 +67,9 @@ class Growth:
 
 def grow_tree(
     fit_rows: FitRows[Any],
-    regrets: FloatArray,
+    regrets: FloatArray | None,
     labels: Codes,
+    n_clusters: int,
     growth: Growth,
     *,
     base_centers: Centers | None,
@@ -78,7 +79,8 @@ def grow_tree(
 ) -> _engine.FittedTree:
     """Grow a tree in the core.
 
-    `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest).
+    `regrets`: n x k, weight times (cost of the label - cost of the row's cheapest); None: the row's
+    weight for every label but its own.
     `least_costs`: n, weight times the latter, for a base with a price of depth.
     """
     limits = growth.limits
@@ -96,7 +98,6 @@ def grow_tree(
     criterion: _engine.LabelCost | str = growth.criterion
     if criterion == "label_cost":
         criterion = _engine.LabelCost(regrets, growth.interval)
-    n_rows, n_clusters = regrets.shape
     return _engine.fit_tree(
         fit_rows.rows.data,
         labels,
@@ -104,7 +105,7 @@ def grow_tree(
         base=base,
         criterion=criterion,
         sample_weight=fit_rows.weight,
-        max_leaves=most_leaves(limits.max_leaves, n_clusters, n_rows),
+        max_leaves=most_leaves(limits.max_leaves, n_clusters, fit_rows.rows.n_samples),
         max_depth=limits.max_depth,
         min_samples_leaf=limits.min_samples_leaf,
         n_jobs=fit_rows.threads,

@@ -182,6 +182,7 @@ class CentersTree(CostTree, ReferenceModel, abstract=True):
             fit_rows,
             reference.regrets,
             reference.labels,
+            reference.n_clusters,
             growth,
             base_centers=reference.centers if growth.base else None,
             progress=fit_rows.progress(self.verbose),

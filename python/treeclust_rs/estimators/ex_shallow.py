@@ -88,6 +88,7 @@ class ExShallow(CentersTree):
             fit_rows,
             reference.regrets,
             reference.labels,
+            reference.n_clusters,
             growth,
             base_centers=reference.centers,
             least_costs=row_costs(fit_rows, reference.centers.high, nearest, self.criterion),

@@ -49,7 +49,7 @@ from .._kernels import (
     takes_sparse,
     tell_starts,
 )
-from .._reference.centers import Centers, mismatch_costs
+from .._reference.centers import Centers
 from .._reference.checks import (
     DEFAULT_N_CLUSTERS,
     check_distinct,
@@ -227,22 +227,24 @@ class KernelTree(CostTree, KernelModel, abstract=True):
         if base.centers is not None:
             check_distinct(centers.high + centers.low, classes)
         is_linear = stocks.kernel is not None and stocks.kernel.name == "linear"
-        if self._by_mismatch:
-            costs = mismatch_costs(labels, k, weight)
-        elif is_linear and self.approximation is None:
-            # The bits of ExKMC.
-            costs = fit_rows.label_costs(centers.in_units)
-        else:
-            assert isinstance(stocks, KernelData)
-            costs = stocks.label_costs(labels, k)
-        if self._warns_misfit and not clustered:
-            own = costs.regrets[np.arange(len(labels)), labels]
-            warn_misfit(own > 0, weight, stacklevel=2)
+        regrets, least_cost = None, 0.0
+        if not self._by_mismatch:
+            if is_linear and self.approximation is None:
+                # The bits of ExKMC.
+                costs = fit_rows.label_costs(centers.in_units)
+            else:
+                assert isinstance(stocks, KernelData)
+                costs = stocks.label_costs(labels, k)
+            regrets, least_cost = costs.regrets, costs.minimum
+            if self._warns_misfit and not clustered:
+                own = regrets[np.arange(len(labels)), labels]
+                warn_misfit(own > 0, weight, stacklevel=2)
         rises_and_falls = base.surrogate is not None and not base.surrogate.is_monotone
         fitted = grow_tree(
             fit_rows,
-            costs.regrets,
+            regrets,
             labels.astype(np.uint32),
+            k,
             Growth(
                 growth.base,
                 interval=rises_and_falls if growth.cuts == "auto" else growth.cuts == "interval",
@@ -277,7 +279,7 @@ class KernelTree(CostTree, KernelModel, abstract=True):
             self.__dict__.pop(attribute, None)
         self.__dict__.update(kernel_costs)
         self._keep_kernel(stocks, fit_rows.units)
-        self._cost_path = grown.cost_path(costs.minimum)
+        self._cost_path = grown.cost_path(least_cost)
         self._set_tree(tree, fit_rows.names_given)
         self.reference_labels_ = fit_rows.labels_of_all(self.classes_, labels)
         self.reference_inertia_ = float(spread.sum())

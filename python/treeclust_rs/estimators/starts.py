@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from .. import _engine
 from .._base import FitRows, Growth, Limits, grow_tree, most_leaves
 from .._data import Encoding, SparseTable, Table, Units
-from .._reference.centers import Centers, Criterion, mismatch_costs
+from .._reference.centers import Centers, Criterion
 from .._reference.kmeans import Reference, make_reference
 from .._reference.read import ReferenceInput
 from .._util import FloatArray, IntArray, quoted_column
@@ -111,7 +111,7 @@ class Starts:
         """Grow trees by the labels and the costs of the reference."""
         by_gini = Growth(None, criterion="gini", limits=self.limits)
         if self.points is None:
-            yield self._grown("KMeansTree", by_gini, self._mistakes())
+            yield self._grown("KMeansTree", by_gini)
             yield self._by_mistakes()
             return
         yield self._grown("KMeansTree", by_gini)
@@ -231,27 +231,23 @@ class Starts:
             return Start("init", tests, np.asarray(tree.leaf_clusters, dtype=np.int64))
         return Start("init", tests, labelled_tree(fit_rows, self.reference, tests).cluster)
 
-    def _grown(self, name: str, growth: Growth, regrets: FloatArray | None = None) -> Start:
-        """Grow a tree; `regrets`: what is followed; None: the reference's."""
+    def _grown(self, name: str, growth: Growth, *, by_mistakes: bool = False) -> Start:
+        """Grow a tree; `by_mistakes`: by rows outside their cluster, not the reference's costs."""
         reference = self.reference
         fitted = grow_tree(
             self.fit_rows,
-            reference.regrets if regrets is None else regrets,
+            None if by_mistakes else reference.regrets,
             reference.labels,
+            reference.n_clusters,
             growth,
             base_centers=reference.centers if growth.base else None,
             progress=None,
         )
         return Start.of(name, GrownTree.of(fitted))
 
-    def _mistakes(self) -> FloatArray:
-        """Return what labels cost, 1 each unless they are the reference's."""
-        labels, k = self.reference.labels.astype(np.int64), self.reference.n_clusters
-        return mismatch_costs(labels, k, self.fit_rows.weight).regrets
-
     def _by_mistakes(self) -> Start:
         """Grow a tree by the fewest rows outside the cluster of their leaf."""
-        return self._grown("KernelExpand", Growth(None, limits=self.limits), self._mistakes())
+        return self._grown("KernelExpand", Growth(None, limits=self.limits), by_mistakes=True)
 
     def _cubt(self, of_all: dict[str, Any]) -> Start:
         """Grow CUBT's tree without its pruning, whose time grows with the square of the rows."""

@@ -3,13 +3,15 @@
 //!
 //! | paper | here |
 //! |---|---|
-//! | cost of giving sample x the center l, less its cheapest | a row of [`Regrets`] |
+//! | cost of giving sample x the center l, less its cheapest | a row of [`RegretMatrix`] |
+//! | the same where any wrong label costs as much | [`Regrets::OfLabels`] |
 //! | c(p) = min over l of the sum over p | [`CheapestLabel`] |
 //!
 //! Costs are taken as regrets, every row's cheapest label costing 0: gains stay the same, and a set costs no less
 //! than any part of it, which makes the bounds of [`super::sums`] tight. A sweep is O(k) per group. Cuts with two ends
 //! are in [`super::intervals`].
 
+use super::label_counts::OneHot;
 use super::sums::{Additive, SideCost, TIE, add};
 use super::{BinnedRows, RowSums, fill_rows};
 use crate::error::{Error, Result};
@@ -39,33 +41,31 @@ impl<'a> LabelCost<'a> {
         k: usize,
         min_samples_leaf: usize,
     ) -> Result<Self> {
-        Ok(Additive::on(Regrets::new(regrets, n_samples, k)?, CheapestLabel, min_samples_leaf))
+        let regrets = Regrets::Given(RegretMatrix::new(regrets, n_samples, k)?);
+        Ok(Additive::on(regrets, CheapestLabel, min_samples_leaf))
     }
 }
 
-/// Doubles hold integers up to here.
-const MOST_EXACT: f64 = (1_u64 << f64::MANTISSA_DIGITS) as f64;
-
-/// A row adds up to its k regrets.
+/// The k regrets of each row.
 #[derive(Debug, Clone, Copy)]
-pub struct Regrets<'a> {
+pub struct RegretMatrix<'a> {
     regrets: &'a [f64],
     k: usize,
-    /// Whether all are integers whose sums are exact, as those of wrong labels are.
-    is_exact: bool,
 }
 
-impl<'a> Regrets<'a> {
+impl<'a> RegretMatrix<'a> {
     /// `regrets`: n x k, row-major.
     ///
     /// # Errors
     /// [`Error::Shape`] if `regrets` does not hold n x k numbers.
     pub fn new(regrets: &'a [f64], n_samples: usize, k: usize) -> Result<Self> {
         Error::check_len("regrets", regrets.len(), n_samples * k, "entries")?;
-        let most = MOST_EXACT / n_samples.max(1) as f64;
-        let is_exact = |x: &f64| *x <= most && x.trunc() == *x;
-        let is_exact = !regrets.is_empty() && regrets.iter().all(is_exact);
-        Ok(Regrets { regrets, k, is_exact })
+        Ok(RegretMatrix { regrets, k })
+    }
+
+    /// Number of labels.
+    pub fn k(&self) -> usize {
+        self.k
     }
 
     /// The k regrets of a row.
@@ -73,7 +73,20 @@ impl<'a> Regrets<'a> {
         &self.regrets[row as usize * self.k..][..self.k]
     }
 
-    /// [`RowSums::fill`] for a width known when compiling: the sums of a row stay in registers.
+    /// [`RowSums::fill`].
+    fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {
+        macro_rules! by_width {
+            ($($k:literal)*) => {
+                match self.k {
+                    $($k => self.fill_fixed::<$k>(rows, count, sums),)*
+                    k => fill_rows(rows, count, sums, k, |row, sums| add(sums, self.of(row))),
+                }
+            };
+        }
+        by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 20 26)
+    }
+
+    /// [`RegretMatrix::fill`] for a width known when compiling: the sums of a row stay in registers.
     fn fill_fixed<const K: usize>(
         &self,
         rows: BinnedRows<'_>,
@@ -92,33 +105,70 @@ impl<'a> Regrets<'a> {
     }
 }
 
+/// A row adds up to its k regrets.
+#[derive(Debug, Clone, Copy)]
+pub enum Regrets<'a> {
+    /// Any.
+    Given(RegretMatrix<'a>),
+    /// The row's weight for every label but its own. Neither time nor memory grows with k by row.
+    OfLabels(OneHot<'a>),
+}
+
 impl RowSums for Regrets<'_> {
     fn width(&self) -> usize {
-        self.k
+        match self {
+            Regrets::Given(regrets) => regrets.k,
+            Regrets::OfLabels(labels) => labels.width(),
+        }
     }
 
     fn add(&self, row: u32, sums: &mut [f64]) {
-        add(sums, &self.regrets[row as usize * self.k..][..self.k]);
+        match self {
+            Regrets::Given(regrets) => add(sums, regrets.of(row)),
+            Regrets::OfLabels(labels) => {
+                let (label, weight) = (labels.label(row), labels.weight(row));
+                for (l, sum) in sums.iter_mut().enumerate() {
+                    *sum += if l == label { 0.0 } else { weight };
+                }
+            }
+        }
     }
 
+    /// Rows with a wrong label are counted.
     fn is_exact(&self) -> bool {
-        self.is_exact
+        matches!(self, Regrets::OfLabels(labels) if labels.is_exact())
     }
 
     fn add_exactly(&self, row: u32, sums: &mut ExactRows, group: usize) {
-        sums.add(group, self.of(row));
+        match self {
+            Regrets::Given(regrets) => sums.add(group, regrets.of(row)),
+            Regrets::OfLabels(labels) => {
+                let (label, weight) = (labels.label(row), labels.weight(row));
+                let others = (0..self.width()).filter(|&l| l != label);
+                others.for_each(|l| sums.add_one(group, l, weight));
+            }
+        }
     }
 
     fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {
-        macro_rules! by_width {
-            ($($k:literal)*) => {
-                match self.k {
-                    $($k => self.fill_fixed::<$k>(rows, count, sums),)*
-                    _ => fill_rows(self, rows, count, sums),
-                }
-            };
+        match self {
+            Regrets::Given(regrets) => regrets.fill(rows, count, sums),
+            // The rows of each label, until they are settled.
+            Regrets::OfLabels(labels) if labels.is_exact() => labels.fill(rows, count, sums),
+            Regrets::OfLabels(_) => {
+                fill_rows(rows, count, sums, self.width(), |row, sums| self.add(row, sums));
+            }
         }
-        by_width!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 20 26)
+    }
+
+    fn settle(&self, count: &mut [u32], sums: &mut [f64]) {
+        let Regrets::OfLabels(labels) = self else { return };
+        if labels.is_exact() {
+            labels.settle(count, sums);
+            for (&count, sums) in count.iter().zip(sums.chunks_mut(self.width())) {
+                sums.iter_mut().for_each(|sum| *sum = f64::from(count) - *sum);
+            }
+        }
     }
 }
 

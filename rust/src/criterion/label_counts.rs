@@ -106,7 +106,7 @@ impl RowSums for OneHot<'_> {
         }
     }
 
-    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
+    fn settle(&self, count: &mut [u32], sums: &mut [f64]) {
         if self.weights.is_none() {
             for (count, sums) in count.iter_mut().zip(sums.chunks(self.k)) {
                 *count = sums.iter().sum::<f64>() as u32;

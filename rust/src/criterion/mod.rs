@@ -219,27 +219,27 @@ pub trait RowSums: Sync {
     /// Adds the rows to the counts and the sums of their bins: `count` has one number per bin, `sums` has `width` per
     /// bin, bin after bin. O(rows x width): the innermost loop of every search.
     fn fill(&self, rows: BinnedRows<'_>, count: &mut [u32], sums: &mut [f64]) {
-        fill_rows(self, rows, count, sums);
+        fill_rows(rows, count, sums, self.width(), |row, sums| self.add(row, sums));
     }
 
-    /// Completes the counts after the last [`RowSums::fill`] of a column: where sums determine the number of rows,
-    /// `fill` may leave the counts to this method.
-    fn settle_counts(&self, count: &mut [u32], sums: &[f64]) {
+    /// Completes counts and sums after the last [`RowSums::fill`] of a column: what is known once for all rows of a bin,
+    /// as their number is where sums tell it, `fill` may leave to this method.
+    fn settle(&self, count: &mut [u32], sums: &mut [f64]) {
         let _ = (count, sums);
     }
 }
 
-/// [`RowSums::fill`] for any width, row by row.
-fn fill_rows<R: RowSums + ?Sized>(
-    row_sums: &R,
+/// [`RowSums::fill`] for any width, row by row: `add(row, sums)` adds a row to the `width` sums of its bin.
+fn fill_rows(
     rows: BinnedRows<'_>,
     count: &mut [u32],
     sums: &mut [f64],
+    width: usize,
+    add: impl Fn(u32, &mut [f64]),
 ) {
-    let width = row_sums.width();
     for (row, bin) in rows.bins() {
         count[bin] += 1;
-        row_sums.add(row, &mut sums[bin * width..][..width]);
+        add(row, &mut sums[bin * width..][..width]);
     }
 }
 

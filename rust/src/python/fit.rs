@@ -100,12 +100,12 @@ pub enum BaseArgument<'py> {
     KernelImm(SurrogateArgument<'py>),
 }
 
-/// The criterion of growth: the tuple (regrets (n x k), whether cuts are intervals) for the label cost; "gini",
+/// The criterion of growth: the tuple (regrets (n x k) or None, whether cuts are intervals) for the label cost; "gini",
 /// "entropy" or "clique" for the counts of reference labels.
 #[derive(FromPyObject)]
 pub enum CriterionArgument<'py> {
     /// [`GrowthCriterion::LabelCost`].
-    LabelCost(PyReadonlyArray2<'py, f64>, bool),
+    LabelCost(Option<PyReadonlyArray2<'py, f64>>, bool),
     /// The others.
     #[pyo3(transparent)]
     LabelCounts(String),
@@ -119,7 +119,7 @@ impl CriterionArgument<'_> {
     fn read(&self) -> PyResult<GrowthCriterion<'_>> {
         match self {
             CriterionArgument::LabelCost(regrets, interval) => Ok(GrowthCriterion::LabelCost {
-                regrets: slice2(regrets)?,
+                regrets: regrets.as_ref().map(slice2).transpose()?,
                 cuts: if *interval { CutKind::Interval } else { CutKind::Threshold },
             }),
             CriterionArgument::LabelCounts(name) => match name.as_str() {
