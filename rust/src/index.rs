@@ -60,7 +60,7 @@ impl BinnedColumn {
     fn new(mut codes: Vec<u8>, mut low: Vec<f64>, mut high: Vec<f64>, form: ColumnForm) -> Self {
         if form.has_missing {
             let missing = low.len() as u8;
-            codes.iter_mut().filter(|code| **code == GAP).for_each(|code| *code = missing);
+            codes.iter_mut().for_each(|code| *code = if *code == GAP { missing } else { *code });
             low.push(f64::NAN);
             high.push(f64::NAN);
         }
@@ -194,16 +194,17 @@ impl Builder {
         if all_finite(cells) || !cells.iter().any(|x| x.is_nan()) {
             return self.visit_values(cells);
         }
-        // A value of the column takes the place of missing cells: it changes no bin.
+        // A value of the column takes the place of missing cells: it changes no bin. Without branches: nobody can guess
+        // where the gaps are.
         let mut filled = [self.ends[0]; TILE];
         let start = self.codes.len();
-        for (filled, &x) in filled.iter_mut().zip(cells).filter(|(_, x)| !x.is_nan()) {
-            *filled = x;
+        for (filled, &x) in filled.iter_mut().zip(cells) {
+            *filled = if x.is_nan() { *filled } else { x };
         }
         self.visit_values(&filled[..cells.len()]);
         self.has_gaps = true;
-        for (code, _) in self.codes[start..].iter_mut().zip(cells).filter(|(_, x)| x.is_nan()) {
-            *code = GAP;
+        for (code, x) in self.codes[start..].iter_mut().zip(cells) {
+            *code = if x.is_nan() { GAP } else { *code };
         }
     }
 

@@ -41,8 +41,9 @@ class KernelExpand(GrownKernelTree):
     booleans, dates and times; kernel values are then those of the filled table, in which a gap has
     the column's mean and a level is a coordinate of its own, 8 bytes for each row and level while a
     cost is computed (and during the fit with `approximation`). Sparse rows take O(cells) per level,
-    and give the tree of the same rows as a dense table. Growth takes O(n k) per column and
-    level with thresholds, O(n k^2) with intervals.
+    and give the tree of the same rows as a dense table. Growth takes O(n) per column and
+    level, O(n k) with `sample_weight`, and for each value or range of values at which a column is
+    cut O(k) with thresholds, O(k^2) with intervals.
 
     References
     ----------

@@ -215,14 +215,18 @@ pub(super) fn moments_with_gaps(
         _ => has_gaps(f),
     };
     let features: Vec<usize> = (0..table.n_features()).filter(is_added).collect();
+    if features.is_empty() {
+        return vec![];
+    }
+    let width = 1 + usize::from(has_squares);
     let columns = table.select(&features).scan_columns(
         |i| {
             let points = (0..n_groups).map(|group| point(group, features[i]));
             ObservedSums {
                 points: points.collect(),
-                moments: (!is_levels(features[i])).then(|| ExactRows::new(n_groups, 2)),
+                moments: (!is_levels(features[i])).then(|| ExactRows::new(n_groups, width)),
                 has_squares,
-                counts: vec![[0; COUNTERS]; n_groups],
+                n_missing: vec![0; n_groups],
                 weights: weights.map(|weights| (weights, ExactRows::new(n_groups, 1))),
             }
         },
@@ -231,28 +235,81 @@ pub(super) fn moments_with_gaps(
             sums.add(start, cells, groups, units.scale[features[i]]);
         },
     );
-    let columns = columns.into_iter().map(ObservedSums::finish);
+    let sizes = if weights.is_none() { group_sizes(groups, n_groups) } else { vec![] };
+    let columns = columns.into_iter().map(|sums| sums.finish(&sizes));
     features.into_iter().zip(columns).collect()
 }
 
-/// Counters of a group: one row after the other may be of the same group, and each would wait for the one before.
-const COUNTERS: usize = 4;
+/// Cells that are looked at together.
+const RUN: usize = u8::MAX as usize + 1;
+
+/// Cells of a run that are kept, and those that are not.
+struct Run<'a> {
+    /// The place of the run's first cell.
+    first: usize,
+    /// The places of the cells that are kept, in the run.
+    places: &'a [u8; RUN],
+    /// The groups of their rows.
+    groups: &'a [u32],
+    /// The groups of the rows of the others, if they are wanted.
+    others: &'a [u32],
+}
+
+impl Run<'_> {
+    /// The place of the i-th cell that is kept.
+    #[inline(always)]
+    fn place(&self, i: usize) -> usize {
+        self.first + usize::from(self.places[i])
+    }
+}
+
+/// Visits cells, run by run. Without a branch: nobody can guess where gaps and zeros are. `OTHERS`: whether the cells that are
+/// not kept are wanted.
+#[inline(always)]
+fn for_runs<const OTHERS: bool>(
+    cells: &[f64],
+    groups: &[u32],
+    is_kept: impl Fn(f64) -> bool,
+    mut visit: impl FnMut(Run<'_>),
+) {
+    let (mut places, mut kept, mut others) = ([0; RUN], [0; RUN], [0; RUN]);
+    for (run, (cells, groups)) in cells.chunks(RUN).zip(groups.chunks(RUN)).enumerate() {
+        let (mut n_kept, mut n_others) = (0, 0);
+        for (i, (&x, &group)) in cells.iter().zip(groups).enumerate() {
+            let is_kept = is_kept(x);
+            (places[n_kept], kept[n_kept]) = (i as u8, group);
+            n_kept += usize::from(is_kept);
+            if OTHERS {
+                others[n_others] = group;
+                n_others += usize::from(!is_kept);
+            }
+        }
+        let (groups, others) = (&kept[..n_kept], &others[..n_others]);
+        visit(Run { first: run * RUN, places: &places, groups, others });
+    }
+}
+
+/// Number of rows of each group.
+fn group_sizes(groups: &[u32], n_groups: usize) -> Vec<u32> {
+    let mut sizes = vec![0; n_groups];
+    groups.iter().for_each(|&group| sizes[group as usize] += 1);
+    sizes
+}
 
 /// Sums over the observed cells of a column, by group.
 struct ObservedSums<'a> {
     points: Vec<f64>,
-    /// Weighted sum of the differences to the points, in units, and of their squares; none for levels. Without weights and
-    /// squares the second is the number of observed cells.
+    /// Weighted sum of the differences to the points, in units, and of their squares if they are wanted; none for levels.
     moments: Option<ExactRows>,
     has_squares: bool,
-    /// Observed cells, of rows without weights, unless they are above.
-    counts: Vec<[u32; COUNTERS]>,
-    /// The weights of all rows, and their sums.
+    /// Missing cells, of rows without weights.
+    n_missing: Vec<u32>,
+    /// The weights of all rows, and their sums over the observed cells.
     weights: Option<(&'a [f64], ExactRows)>,
 }
 
 impl ObservedSums<'_> {
-    /// Adds cells from the row `start` on, of rows in `groups`. Without a branch: nobody can guess where the gaps are.
+    /// Adds cells from the row `start` on, of rows in `groups`.
     fn add(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
         match scale == 1.0 {
             true => self.add_in_units(start, cells, groups, 1.0), // saves a division
@@ -262,59 +319,53 @@ impl ObservedSums<'_> {
 
     #[inline(always)]
     fn add_in_units(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
-        let ObservedSums { points, moments, has_squares, counts, weights } = self;
-        let apart = |i: usize| {
-            let x = cells[i];
-            (if x.is_nan() { 0.0 } else { x - points[groups[i] as usize] }) / scale
-        };
-        match weights {
-            None => match moments {
-                Some(moments) if !*has_squares => {
-                    moments.add_pairs(groups, |i| [apart(i), f64::from(!cells[i].is_nan())]);
-                }
-                _ => {
-                    for (cells, groups) in cells.chunks(COUNTERS).zip(groups.chunks(COUNTERS)) {
-                        for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
-                            counts[group as usize][i] += u32::from(!x.is_nan());
+        let ObservedSums { points, moments, has_squares, n_missing, weights } = self;
+        let has_squares = *has_squares;
+        for_runs::<true>(
+            cells,
+            groups,
+            |x| !x.is_nan(),
+            |run| {
+                let apart =
+                    |i: usize| (cells[run.place(i)] - points[run.groups[i] as usize]) / scale;
+                match (&mut *weights, &mut *moments) {
+                    (None, moments) => {
+                        run.others.iter().for_each(|&group| n_missing[group as usize] += 1);
+                        match moments {
+                            Some(moments) if has_squares => moments.add_pairs(run.groups, |i| {
+                                let difference = apart(i);
+                                [difference, difference * difference]
+                            }),
+                            Some(moments) => moments.add_pairs(run.groups, |i| [apart(i), 0.0]),
+                            None => {}
                         }
                     }
-                    if let Some(moments) = moments {
-                        moments.add_pairs(groups, |i| {
-                            let difference = apart(i);
-                            [difference, difference * difference]
-                        });
+                    (Some((weights, sums)), moments) => {
+                        let weight = |i: usize| weights[start + run.place(i)];
+                        sums.add_pairs(run.groups, |i| [weight(i), 0.0]);
+                        if let Some(moments) = moments {
+                            moments.add_pairs(run.groups, |i| {
+                                let difference = apart(i);
+                                let weighted = weight(i) * difference;
+                                [weighted, if has_squares { weighted * difference } else { 0.0 }]
+                            });
+                        }
                     }
                 }
             },
-            Some((weights, sums)) => {
-                let weights = &weights[start..start + cells.len()];
-                let weight = |i: usize| if cells[i].is_nan() { 0.0 } else { weights[i] };
-                sums.add_pairs(groups, |i| [weight(i), 0.0]);
-                if let Some(moments) = moments {
-                    let has_squares = *has_squares;
-                    moments.add_pairs(groups, |i| {
-                        let difference = apart(i);
-                        let weighted = weight(i) * difference;
-                        [weighted, if has_squares { weighted * difference } else { 0.0 }]
-                    });
-                }
-            }
-        }
+        );
     }
 
-    /// The moments of every group; of levels without sums.
-    fn finish(self) -> Vec<Moments> {
-        let n_groups = self.points.len();
+    /// The moments of every group; of levels without sums. `sizes`: rows of each group, without weights.
+    fn finish(self, sizes: &[u32]) -> Vec<Moments> {
+        let (n_groups, width) = (self.points.len(), 1 + usize::from(self.has_squares));
         let moments = self.moments.map(ExactRows::finish);
         let moment = |group: usize, i: usize| {
-            moments.as_ref().map_or(0.0, |moments| moments.rounded(2 * group + i))
+            moments.as_ref().map_or(0.0, |moments| moments.rounded(width * group + i))
         };
         let weights: Vec<f64> = match self.weights {
             Some((_, sums)) => sums.finish().all_rounded(),
-            None if self.has_squares || moments.is_none() => {
-                self.counts.iter().map(|counts| f64::from(counts.iter().sum::<u32>())).collect()
-            }
-            None => (0..n_groups).map(|group| moment(group, 1)).collect(),
+            None => sizes.iter().zip(self.n_missing).map(|(n, lost)| f64::from(n - lost)).collect(),
         };
         let of_group = |group: usize| Moments {
             weight: weights[group],
@@ -349,10 +400,9 @@ pub(super) fn sum_cells<T: Fn(usize, f64, f64, f64) -> [f64; 2]>(
             None => sums.add(cells, groups, |group, x| terms(group, x, scale, 1.0)),
         }
     });
-    let mut sizes = vec![0u32; n_groups];
-    if columns.iter().flatten().any(|sums| matches!(sums.zeros, Zeros::LeftOut(_))) {
-        groups.iter().for_each(|&group| sizes[group as usize] += 1);
-    }
+    let has_zeros = |sums: &CellSums| matches!(sums.zeros, Zeros::LeftOut(_));
+    let is_counted = columns.iter().flatten().any(has_zeros);
+    let sizes = if is_counted { group_sizes(groups, n_groups) } else { vec![] };
     let finish = |(feature, sums): (usize, Option<CellSums>)| {
         let of_zeros = |group| terms(feature)(group, 0.0, units.scale[feature], 1.0);
         Some(sums?.finish(&sizes, width, of_zeros))
@@ -390,20 +440,16 @@ impl CellSums {
         let Zeros::LeftOut(n_others) = &mut self.zeros else {
             return self.sums.add_pairs(groups, |i| terms(groups[i] as usize, cells[i]));
         };
-        const RUN: usize = 128;
-        for (cells, groups) in cells.chunks(RUN).zip(groups.chunks(RUN)) {
-            // Without a branch: nobody can guess where the zeros are.
-            let (mut others, mut groups_of_others) = ([0u8; RUN], [0; RUN]);
-            let mut n = 0;
-            for (i, (x, &group)) in cells.iter().zip(groups).enumerate() {
-                (others[n], groups_of_others[n]) = (i as u8, group);
-                n += usize::from(*x != 0.0);
-            }
-            let groups = &groups_of_others[..n];
-            groups.iter().for_each(|&group| n_others[group as usize] += 1);
-            let cell = |i: usize| cells[usize::from(others[i])];
-            self.sums.add_pairs(groups, |i| terms(groups[i] as usize, cell(i)));
-        }
+        for_runs::<false>(
+            cells,
+            groups,
+            |x| x != 0.0,
+            |run| {
+                run.groups.iter().for_each(|&group| n_others[group as usize] += 1);
+                self.sums
+                    .add_pairs(run.groups, |i| terms(run.groups[i] as usize, cells[run.place(i)]));
+            },
+        );
     }
 
     /// The sums of groups of so many rows, `width` each, with `terms(group)` for each zero left out.

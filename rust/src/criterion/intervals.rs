@@ -76,7 +76,7 @@ impl<'c, 'a> IntervalCost<'c, 'a> {
     /// The cut of missing cells against all others.
     fn missing_cut(&self, node: &AdditiveNode, groups: Groups<'_>) -> Option<Candidate> {
         let (values, missing) = groups.split_missing(self.rows().width());
-        missing.and_then(|missing| self.0.missing_cut(node, values, missing))
+        missing.and_then(|rows| self.0.missing_cut(node, self.0.cost_of_values(values), rows))
     }
 }
 

@@ -246,14 +246,14 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
     }
 
     /// [`Criterion::sweep`] over the cuts of values, each with the missing rows on every one of the given sides: where
-    /// they lie on the left, and where on the right.
+    /// they lie on the left, and where on the right. Returns for each what all values and the missing rows on the right cost.
     fn sweep_values<const N: usize>(
         &self,
         node: &AdditiveNode,
         groups: Groups<'_>,
         directions: [[Option<MissingRows<'_>>; 2]; N],
         mut visit: impl FnMut(Candidate),
-    ) {
+    ) -> [f64; N] {
         let right =
             directions.map(|[_, on_right]| self.right_costs(groups, on_right, |_, _, _| {}));
         let mut left = directions.map(|[on_left, _]| self.start(on_left));
@@ -281,16 +281,21 @@ impl<R: RowSums, S: SideCost> Additive<R, S> {
             }
             last = Some(group);
         }
+        right.map(|right| right[0])
     }
 
-    /// The cut of missing cells against all others, if it is allowed.
+    /// What rows without a missing cell cost.
+    pub(super) fn cost_of_values(&self, values: Groups<'_>) -> f64 {
+        self.right_costs(values, None, |_, _, _| {})[0]
+    }
+
+    /// The cut of missing cells against all others, which cost `others`, if it is allowed.
     pub(super) fn missing_cut(
         &self,
         node: &AdditiveNode,
-        values: Groups<'_>,
+        others: f64,
         missing: MissingRows<'_>,
     ) -> Option<Candidate> {
-        let others = self.right_costs(values, None, |_, _, _| {})[0];
         let score = node.cost - (self.side.cost(missing.sums) + others);
         let cut = Candidate { score, key: 0.0, cut: Cut::missing(), beside: [None; 4] };
         self.is_allowed(missing.count, node.n_rows).then_some(cut)
@@ -389,11 +394,13 @@ impl<R: RowSums, S: SideCost> Criterion for Additive<R, S> {
             return self.level_cuts(node, groups).for_each(visit);
         }
         match groups.split_missing(self.rows.width()) {
-            (values, None) => self.sweep_values(node, values, [[None, None]], visit),
+            (values, None) => {
+                self.sweep_values(node, values, [[None, None]], visit);
+            }
             (values, missing @ Some(rows)) => {
                 let directions = [[None, missing], [missing, None]];
-                self.sweep_values(node, values, directions, &mut visit);
-                self.missing_cut(node, values, rows).into_iter().for_each(visit);
+                let [_, others] = self.sweep_values(node, values, directions, &mut visit);
+                self.missing_cut(node, others, rows).into_iter().for_each(visit);
             }
         }
     }
