@@ -28,7 +28,7 @@ import records
 from common import CASES, QUICK, seconds, table
 from figures import ratio, runs
 
-ROUNDS = 5
+ROUNDS = 9
 TARGET = "<= 1.05"
 """The new version may take so many times as long as the old one."""
 
