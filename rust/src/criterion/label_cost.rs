@@ -110,7 +110,7 @@ impl<'a> RegretMatrix<'a> {
 pub enum Regrets<'a> {
     /// Any.
     Given(RegretMatrix<'a>),
-    /// The row's weight for every label but its own. Neither time nor memory grows with k by row.
+    /// The row's weight for every label but its own: without an n x k matrix, and without weights in one step a row.
     OfLabels(OneHot<'a>),
 }
 
