@@ -4,144 +4,116 @@
 
 OLD_PYTHON and NEW_PYTHON are interpreters of environments that have a version each (the new one by
 default the interpreter that runs this), and else the same packages: scikit-learn imports pandas
-where it is installed, which is a fifth of an import. Every figure is a median over fresh processes,
-old and new by turns; within a process a piece of work is timed several times and the median is
-handed on.
+where it is installed, which is a fifth of an import. A process of each holds the same data and
+waits; every piece of work is done by the old and the new one by turns, so that a machine that
+slows down for a while slows down both. After some turns two fresh processes take their places.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-
-import numpy as np
 
 import common
 import records
-from common import CASES, QUICK, seconds, table
+from common import CASES, QUICK, interleaved, table
 from figures import ratio, runs
+from peer_process import PeerProcess
 
-ROUNDS = 9
+PROCESSES = 3
+"""Of each version, one after the other."""
+TURNS = 9
+"""For each pair of processes and piece of work."""
+OTHERS = "others"
 TARGET = "<= 1.05"
 """The new version may take so many times as long as the old one."""
 
 
-def median_of(n_runs: int, work: Callable[[], object]) -> float:
-    work()  # not timed: what is loaded once
-    return statistics.median(seconds(work) for _ in range(n_runs))
-
-
-def measure(data: Path, quick: bool) -> dict[str, float]:
-    """Time the work of one process; the version is the one that it imports."""
-    import treeclust_rs as tc
-
-    common.one_thread()
-    took = {}
-    for case in CASES:
-        if quick and not case.name.startswith(QUICK[:2]):
-            continue
-        if case.base_tree is None or (case.file and not (data / case.file).exists()):
-            continue
-        loaded = case.load(data)
-        rows = np.linspace(0, len(loaded.array) - 1, case.n_clusters).astype(int)
-        centers = common.nearest(loaded.array, loaded.array[rows])
-        centers = np.array([loaded.array[centers == c].mean(axis=0) for c in range(len(rows))])
-        for X, form, n_jobs in (
-            (loaded.array, "1 thread", 1),
-            (loaded.array, "2 threads", 2),
-            (loaded.stored, f"2 threads, {loaded.stored_as}", 2),
-        ):
-            model = tc.ExKMC(max_leaves=case.max_leaves, reference=centers, n_jobs=n_jobs)
-            took[f"ExKMC, {case.name}, {form}"] = median_of(5, partial(model.fit, X))
-    if quick:
-        return took
-    X, _ = common.blobs(1_000_000, 10, 8)
-    model = tc.ExKMC(8, max_leaves=16, random_state=0, n_jobs=2).fit(X[:20_000])
-    frame, columns = common.as_frame(X), np.asfortranarray(X)
-    took["predict, 1,000,000 x 10, rows"] = median_of(15, lambda: model.predict(X))
-    took["predict, 1,000,000 x 10, columns"] = median_of(15, lambda: model.predict(columns))
-    by_name = tc.ExKMC(8, max_leaves=16, random_state=0, n_jobs=2).fit(frame[:20_000])
-    took["predict, 1,000,000 x 10, polars"] = median_of(15, lambda: by_name.predict(frame))
-    row = X[:1].copy()
-    took["predict, one row"] = median_of(300, lambda: model.predict(row))
-    took["predict, one row of polars"] = median_of(300, lambda: by_name.predict(frame[:1]))
-    took["route one row"] = median_of(1000, lambda: model.tree_.apply(row))
-    kauri = tc.Kauri(8, max_leaves=16, n_jobs=2)
-    took["Kauri, 100,000 x 10"] = median_of(5, lambda: kauri.fit(X[:100_000]))
-    oblique = tc.ObliqueTree(8, max_depth=4, reference=model, max_iter=5, n_jobs=2)
-    took["ObliqueTree, 20,000 x 10, 5 rounds"] = median_of(2, lambda: oblique.fit(X[:20_000]))
-    kernel = tc.KernelExpand(8, max_leaves=16, reference=model.predict(X[:100_000]), base_tree=None)
-    took["KernelExpand on labels, 100,000 x 10"] = median_of(15, lambda: kernel.fit(X[:100_000]))
-    return took
-
-
-def import_time(python: str) -> float:
-    """CPU seconds of an interpreter that imports the package and ends."""
-    before = os.times()
-    subprocess.run([python, "-P", "-c", "import treeclust_rs"], check=True)
-    after = os.times()
-    return (
-        after.children_user
-        + after.children_system
-        - (before.children_user + before.children_system)
-    )
-
-
-def median_import(python: str) -> float:
-    return statistics.median(import_time(python) for _ in range(3))
-
-
 def main() -> None:
-    parser = common.parser(__doc__, data=True, quick="two cases, two rounds")
-    parser.add_argument("old", nargs="?", help="interpreter with the old version")
+    parser = common.parser(__doc__, data=True, quick="two cases, one pair of processes")
+    parser.add_argument("old", help="interpreter with the old version")
     parser.add_argument("new", nargs="?", default=sys.executable, help="and with the new one")
     parser.add_argument("--name", default="", help="what the old version is, for the page")
-    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    if "--worker" in sys.argv:  # of an old version there is nothing to note
-        arguments = parser.parse_args()
-        print(json.dumps(measure(arguments.data, arguments.quick)))
-        return
     arguments = common.parse(parser)
-    if arguments.old is None:
-        parser.error("the interpreter of the old version is missing")
     old, new = packages_of(arguments.old), packages_of(arguments.new)
     if apart := sorted(name for name in old | new if old.get(name) != new.get(name)):
         parser.error(f"the two environments differ in {', '.join(apart)}: give them the same")
     missing = common.Missing()
+    groups = [] if arguments.quick else [OTHERS]
     for case in CASES:
-        if case.file and case.base_tree:
-            missing.unless_there(case.name, arguments.data / case.file)
-    times: dict[str, tuple[list[float], list[float]]] = {}
-    rounds = 2 if arguments.quick else ROUNDS
-    for turn in range(rounds):
-        for place, python in enumerate((arguments.old, arguments.new)):
-            side = ("old", "new")[place]
-            print(f"... round {turn + 1} of {rounds}, {side}", file=sys.stderr, flush=True)
-            command = [python, "-P", __file__, "--worker", "--data", str(arguments.data)]
-            command += ["--quick"] if arguments.quick else []
-            environment = os.environ | {"PYTHONPATH": str(common.HERE)}
-            done = subprocess.run(
-                command, stdout=subprocess.PIPE, text=True, check=True, env=environment
+        if case.base_tree is None or (arguments.quick and not case.name.startswith(QUICK[:2])):
+            continue
+        if not case.file or not missing.unless_there(case.name, arguments.data / case.file):
+            groups.append(case.name)
+    pythons = {"old": arguments.old, "new": arguments.new}
+    times: dict[str, dict[str, list[float]]] = {}
+    n_processes = 1 if arguments.quick else PROCESSES
+    for pair in range(n_processes):
+        for group in groups:
+            print(f"... pair {pair + 1} of {n_processes}, {group}", file=sys.stderr, flush=True)
+            measure(pythons, group, arguments.data, times)
+        if not arguments.quick:
+            note(
+                times, "import (CPU)", {side: imported(python) for side, python in pythons.items()}
             )
-            took = {**json.loads(done.stdout), "import (CPU)": median_import(python)}
-            for what, figure in took.items():
-                times.setdefault(what, ([], []))[place].append(1e3 * figure)
     rows = [
-        [what, *(runs(side, format=".4g") for side in (old, new)), ratio(new, old, TARGET)]
-        for what, (old, new) in times.items()
+        [
+            what,
+            *(runs(took[side], format=".4g") for side in pythons),
+            ratio(took["new"], took["old"], TARGET),
+        ]
+        for what, took in times.items()
     ]
     blocks = [
-        f"{rounds} processes a side, by turns. Old: {arguments.name or version_of(arguments.old)}.",
+        f"{n_processes} processes a side, {TURNS} turns each. Old: "
+        f"{arguments.name or version_of(arguments.old)}.",
         table(("work", "old, ms", "new, ms", "new / old"), rows),
     ]
     common.publish("Versions", blocks, missing, arguments)
+
+
+def measure(
+    pythons: dict[str, str], group: str, data: Path, times: dict[str, dict[str, list[float]]]
+) -> None:
+    """Time the works of a group by a fresh process of each version."""
+    sides = {
+        side: PeerProcess(Path(python), "versions_worker.py") for side, python in pythons.items()
+    }
+    try:
+        loaded = [side.ask("load", group=group, data=str(data)) for side in sides.values()]
+        for work in loaded[0]["works"]:
+            note(times, work, {side: asked(process, work) for side, process in sides.items()})
+    finally:
+        for process in sides.values():
+            process.close()
+
+
+def asked(process: PeerProcess, work: str) -> Callable[[], float]:
+    return lambda: process.ask("run", work=work)["seconds"]
+
+
+def note(
+    times: dict[str, dict[str, list[float]]], work: str, sides: dict[str, Callable[[], float]]
+) -> None:
+    """Let both versions do a piece of work by turns."""
+    for side, took in interleaved(sides, TURNS, TURNS).items():
+        times.setdefault(work, {}).setdefault(side, []).extend(1e3 * one for one in took)
+
+
+def imported(python: str) -> Callable[[], float]:
+    """Return what gives the CPU seconds of an interpreter that imports the package and ends."""
+
+    def run() -> float:
+        before = os.times()
+        subprocess.run([python, "-P", "-c", "import treeclust_rs"], check=True)
+        after = os.times()
+        return sum(after[2:4]) - sum(before[2:4])
+
+    return run
 
 
 def packages_of(python: str) -> dict[str, str]:
