@@ -21,7 +21,7 @@ from pathlib import Path
 import common
 import records
 from common import CASES, QUICK, interleaved, table
-from figures import ratio, runs
+from figures import Cell, ratio, runs
 from peer_process import PeerProcess
 
 PROCESSES = 3
@@ -60,7 +60,7 @@ def main() -> None:
             note(
                 times, "import (CPU)", {side: imported(python) for side, python in pythons.items()}
             )
-    rows = [
+    rows: list[list[Cell]] = [
         [
             what,
             *(runs(took[side], format=".4g") for side in pythons),

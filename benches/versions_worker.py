@@ -35,7 +35,7 @@ def _fits(case: Case, data: Path) -> dict[str, Callable[[], float]]:
     rows = np.linspace(0, len(loaded.array) - 1, case.n_clusters).astype(int)
     centers = common.nearest(loaded.array, loaded.array[rows])
     centers = np.array([loaded.array[centers == c].mean(axis=0) for c in range(len(rows))])
-    works = {}
+    works: dict[str, Callable[[], float]] = {}
     for X, form, n_jobs in (
         (loaded.array, "1 thread", 1),
         (loaded.array, "2 threads", 2),
