@@ -122,13 +122,11 @@ pub fn group_sums<'a, 't: 'a>(
 
 /// The weight of each group: of its rows, or their number.
 pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f64]>) -> Vec<f64> {
+    let Some(weights) = weights else {
+        return group_sizes(groups, n_groups).into_iter().map(f64::from).collect();
+    };
     let mut sums = ExactRows::new(n_groups, 1);
-    match weights {
-        None => groups.iter().for_each(|&group| sums.count(group as usize, 0)),
-        Some(weights) => {
-            sums.add_pairs(groups, |row| [weights[row], 0.0]);
-        }
-    }
+    sums.add_pairs(groups, |row| [weights[row], 0.0]);
     sums.finish().all_rounded()
 }
 
@@ -291,7 +289,7 @@ fn for_runs<const OTHERS: bool>(
 
 /// Number of rows of each group.
 fn group_sizes(groups: &[u32], n_groups: usize) -> Vec<u32> {
-    let mut sizes = vec![0; n_groups];
+    let mut sizes = memory::zeros(n_groups, "the sizes of groups");
     groups.iter().for_each(|&group| sizes[group as usize] += 1);
     sizes
 }
