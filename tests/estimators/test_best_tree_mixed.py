@@ -13,11 +13,9 @@ from treeclust_rs.estimators.starts import Starts, decoded_tests
 BRIEF = {"effort": "quick", "random_state": 0}
 STARTS = {"KMeansTree", "ExKMC", "ExKMC from one leaf"}
 OTHER_STARTS = {
-    *("KernelExpand", "RandomCuts", "KDTreeClusters", "CUBT", "Kauri"),
+    *("KernelExpand", "ExGreedy", "RandomCuts", "KDTreeClusters", "CUBT", "Kauri"),
     *("XRegressionTree", 'effort="quick"'),
 }
-BY_CENTERS = {"ExGreedy", "ExShallow"}
-"""Starts of tables without levels."""
 
 
 def people(n=400, seed=0):
@@ -89,11 +87,28 @@ def test_the_objective_is_the_cost_of_the_observed_cells(objective, effort):
     assert 4 in model.tree_.kind  # a test on levels
 
 
-def test_tables_with_gaps_but_no_levels_begin_at_trees_by_centers_too():
+def test_tables_with_gaps_but_no_levels_begin_at_a_tree_of_ex_shallow_too():
     numbers = people().select("income", pl.col("newsletter").cast(pl.Float64), "age")
     model = tc.BestTree(3, max_leaves=6, random_state=0).fit(numbers)
     drawn = {"random rows", "sampled columns"}
-    assert set(model.starts_["start"]) - drawn == STARTS | OTHER_STARTS | BY_CENTERS
+    assert set(model.starts_["start"]) - drawn == STARTS | OTHER_STARTS | {"ExShallow"}
+
+
+def test_tables_with_levels_keep_their_work_for_fewer_starts(monkeypatch):
+    labels = np.arange(12_000) % 2
+    cells = np.random.default_rng(0).integers(0, 2, (12_000, 30)) + labels[:, np.newaxis]
+    numbers = pl.DataFrame(cells.astype(float))
+    texts = numbers.select(pl.all().cast(pl.Int64).cast(pl.String))
+    search, n_survivors = _engine.search_tree, []
+
+    def noted(*args, **options):
+        n_survivors.append(options["n_survivors"])
+        return search(*args, **options)
+
+    monkeypatch.setattr(_engine, "search_tree", noted)
+    for table in (numbers, texts):
+        tc.BestTree(reference=labels, max_time=0, random_state=0).fit(table)
+    assert n_survivors == [1, 3, 1, 1]  # those of effort="quick" and "normal"
 
 
 def test_trees_of_the_filled_table_take_every_row_the_same_way():

@@ -57,9 +57,10 @@ class _Effort:
         """Return how many cells the search may look at in a table of `n_cells`."""
         return int(max(self.least_work, self.work_per_cell * n_cells * n_clusters))
 
-    def survivors(self, n_cells: int, n_clusters: int) -> int:
+    def survivors(self, n_cells: int, n_clusters: int, *, has_levels: bool) -> int:
         """Return how many starts may go on: fewer where the work is not enough for many."""
-        most = self.work(n_cells, n_clusters) // (_LOOKS_PER_SURVIVOR * n_cells)
+        looks = _LOOKS_AT_LEVELS_PER_SURVIVOR if has_levels else _LOOKS_PER_SURVIVOR
+        most = self.work(n_cells, n_clusters) // (looks * n_cells)
         return max(1, min(self.n_survivors, most))
 
 
@@ -74,6 +75,8 @@ _N_REFERENCES = 4
 _BATCH = 4
 _LOOKS_PER_SURVIVOR = 500
 """A start goes on if there is work to look at the whole table so many times, for each of them."""
+_LOOKS_AT_LEVELS_PER_SURVIVOR = 2_000
+"""The same of tables with levels, whose columns have more cuts each."""
 
 
 @estimator
@@ -145,8 +148,7 @@ class BestTree(CentersTree):
     (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
     KernelExpand. Where cells are missing, or columns hold levels, trees whose growth takes no such
     table are grown on the table with gaps at the means and a column of 0 and 1 for each level; not
-    where these are more than 8 for each column. Tables with levels have no starts of ExGreedy and
-    ExShallow.
+    where these are more than 8 for each column. Tables with levels have no start of ExShallow.
 
     Missing cells are not filled: what is made small counts the observed ones. Where rows with a
     missing cell reach a node, every cut is tried with them on either side, and missing cells
@@ -239,6 +241,7 @@ class BestTree(CentersTree):
         starts = [] if self.init is None else [begin.given(self.init)]
         rows = fit_rows.rows
         n_cells, work, spent = _n_cells(rows), 0, 0.0
+        has_levels = isinstance(rows, Table) and rows.levels is not None
         for name, effort in _EFFORTS.items():
             before, work = work, effort.work(n_cells, k)
             if name == "quick":
@@ -266,7 +269,7 @@ class BestTree(CentersTree):
                 max_depth=growth.limits.max_depth,
                 min_samples_leaf=growth.limits.min_samples_leaf,
                 n_restarts=effort.n_restarts,
-                n_survivors=effort.survivors(n_cells, k),
+                n_survivors=effort.survivors(n_cells, k, has_levels=has_levels),
                 batch=_BATCH,
                 drift=effort.drift,
                 patience=effort.patience,

@@ -110,11 +110,10 @@ class Starts:
     def quick(self) -> Iterator[Start]:
         """Grow trees by the labels and the costs of the reference."""
         by_gini = Growth(None, criterion="gini", limits=self.limits)
+        yield self._grown("KMeansTree", by_gini)
         if self.points is None:
-            yield self._grown("KMeansTree", by_gini)
             yield self._by_mistakes()
             return
-        yield self._grown("KMeansTree", by_gini)
         yield self._grown("ExKMC", Growth("imm", limits=self.limits))
         yield self._grown("ExKMC from one leaf", Growth(None, limits=self.limits))
 
@@ -125,22 +124,22 @@ class Starts:
         is more than `max_work`. Of tables with missing cells or levels all that compare cells are
         grown on the filled table, a column for each level; their tests become those of the table
         itself. Where that is more than 8 columns for one they are left out, and of tables with
-        levels ExGreedy and ExShallow: they take a quarter of a fit there, and without them trees
-        cost as little. Of sparse rows there is none of them.
+        levels ExShallow: it takes an eighth of a fit there, and without it trees cost as little.
+        Of sparse rows there is none of them.
         """
         yield self._by_mistakes()
         if isinstance(self.fit_rows.rows, SparseTable):
             return
         if self.fit_rows.rows.is_plain:
-            yield from self._of_cells(max_work, by_centers=True)
+            yield from self._of_cells(max_work)
             return
         encoding = self.fit_rows.encoding
         if encoding.is_wide:
             return
         everyone = np.zeros(self.fit_rows.rows.n_samples, dtype=np.uint32)
         means = Centers.of_labels(self.fit_rows, everyone, 1).high[0]
-        by_centers = self.fit_rows.rows.levels is None
-        for start in self._filled(means)._of_cells(max_work, by_centers=by_centers):
+        has_levels = self.fit_rows.rows.levels is not None
+        for start in self._filled(means)._of_cells(max_work, ex_shallow=not has_levels):
             yield replace(start, tests=decoded_tests(start.tests, encoding, means))
 
     def _filled(self, means: FloatArray) -> Starts:
@@ -154,10 +153,10 @@ class Starts:
         fit_rows = replace(self.fit_rows, rows=table, units=units, table=table, kept=None)
         return replace(self, fit_rows=fit_rows, points=units.matrix(table))
 
-    def _of_cells(self, max_work: int, *, by_centers: bool) -> Iterator[Start]:
+    def _of_cells(self, max_work: int, *, ex_shallow: bool = True) -> Iterator[Start]:
         """Grow the trees that compare cells, of a table of complete numbers.
 
-        `by_centers`: whether ExGreedy and ExShallow too, which score all cuts between centers.
+        `ex_shallow`: whether ExShallow's too.
         """
         rows, k, limits = self.fit_rows.rows, self.reference.n_clusters, self.limits
         of_all = asdict(limits)
@@ -165,8 +164,8 @@ class Starts:
             RandomCuts(k, criterion=self.criterion, random_state=self.seed),
             KDTreeClusters(k, **of_all),
         ]
-        if by_centers:
-            yield self._grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
+        yield self._grown("ExGreedy", Growth("imm", cut_score="cost", limits=limits))
+        if ex_shallow:
             explaining.insert(0, ExShallow(k, criterion=self.criterion))
         most = most_leaves(limits.max_leaves, k, rows.n_samples)
         n_levels = math.ceil(math.log2(max(most, 2)))
