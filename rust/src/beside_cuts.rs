@@ -10,8 +10,8 @@ use crate::parallel;
 use crate::table::{Column, Table};
 use crate::tree::{Beside, Gap, Test};
 
-/// Rows that one thread looks at in one go.
-const BLOCK: usize = 1 << 15;
+/// Rows that one thread looks at in one go, at least.
+const MIN_BLOCK: usize = 1 << 14;
 
 /// The values beside a tree's thresholds and interval ends among the rows of its nodes. `table`, `index`: those it was
 /// grown on.
@@ -30,7 +30,7 @@ pub(crate) fn values_beside(grown: &GrowingTree<'_>, table: &Table<'_>, index: &
             _ => [Gap::CLOSED; 2],
         }
     };
-    let gaps: Vec<[Gap; 2]> = grown.nodes.iter().map(of_node).collect();
+    let gaps: Vec<[Gap; 2]> = parallel::map(&grown.nodes, of_node);
     Beside::of(&gaps)
 }
 
@@ -42,7 +42,8 @@ fn gap_of(
 ) -> Gap {
     let bin = |row: u32| usize::from(binned.codes[row as usize]);
     let mut has_rows = [false; MAX_BINS];
-    let of_blocks = parallel::map(rows.chunks(BLOCK), |rows| {
+    let share = parallel::even_share(rows.len(), MIN_BLOCK);
+    let of_blocks = parallel::map(rows.chunks(share), |rows| {
         let mut has_rows = [false; MAX_BINS];
         rows.iter().for_each(|&row| has_rows[bin(row)] = true);
         has_rows
@@ -70,7 +71,7 @@ fn gap_of(
         }
     }
     if is_read.contains(&true) {
-        let of_blocks = parallel::map(rows.chunks(BLOCK), |rows| {
+        let of_blocks = parallel::map(rows.chunks(share), |rows| {
             let mut gap = Gap::OPEN;
             for &row in rows.iter().filter(|&&row| is_read[bin(row)]) {
                 let x = column.get(row as usize);

@@ -10,8 +10,6 @@
 //! | [`Grouping::exact`] | O(m), memory O(groups width) per piece: the groups between the cuts that may be the best, with exact sums |
 //! | [`Grouping::open_bins`] | O(m) and O(r log r) for the r rows in opened bins, memory O(r width) |
 
-use rayon::prelude::*;
-
 use crate::criterion::{BinnedRows, OwnGroups, RowSums};
 use crate::exact::{self, ExactSums};
 use crate::index::Index;
@@ -28,9 +26,18 @@ const SORTED_BLOCK: usize = 2048;
 /// Blocks of sorted cells whose sums are held beside those of the whole column.
 const BLOCKS_AT_A_TIME: usize = 64;
 
+/// Sorted pairs whose values one thread counts in one go, at least.
+const MIN_COUNTED: usize = 1 << 14;
+
 /// Number of distinct values of sorted pairs (value, row).
 fn n_values(pairs: &[(f64, u32)]) -> usize {
-    usize::from(!pairs.is_empty()) + pairs.par_windows(2).filter(|w| w[0].0 != w[1].0).count()
+    let changes = |pairs: &[(f64, u32)]| pairs.windows(2).filter(|w| w[0].0 != w[1].0).count();
+    let share = parallel::even_share(pairs.len(), MIN_COUNTED);
+    // Neighbouring runs share a pair.
+    let starts = (0..pairs.len()).step_by(share);
+    let of_runs =
+        parallel::map(starts, |start| changes(&pairs[start..pairs.len().min(start + share + 1)]));
+    usize::from(!pairs.is_empty()) + of_runs.iter().sum::<usize>()
 }
 
 /// Number of rows in opened bins.
@@ -185,7 +192,10 @@ impl<R: RowSums> Grouping<'_, '_, R> {
         let codes = &self.index.column(feature).codes;
         let is_inside = |row: &u32| opened[usize::from(codes[*row as usize])];
         let blocks = parallel::map_some(rows.chunks(MIN_BLOCK), 4, |rows| {
-            rows.iter().copied().filter(is_inside).collect::<Vec<u32>>()
+            let inside = || rows.iter().copied().filter(is_inside);
+            let mut block = Vec::with_capacity(inside().count());
+            block.extend(inside());
+            block
         });
         let mut inside = memory::reserved(n_inside(bins, opened), "the rows of opened bins");
         blocks.into_iter().for_each(|block| inside.extend(block));
@@ -244,6 +254,7 @@ impl<R: RowSums> Grouping<'_, '_, R> {
     fn group_sorted(&self, pairs: &[(f64, u32)]) -> OwnGroups {
         let width = self.row_sums.width();
         let mut groups = OwnGroups::default();
+        groups.reserve(n_values(pairs), width);
         for equal in pairs.chunk_by(|a, b| a.0 == b.0) {
             let x = equal[0].0;
             groups.push(equal.len() as u32, x, x, &[]);

@@ -3,13 +3,13 @@
 //! Work that adds floating-point numbers is cut into pieces that do not depend on the number of threads, each
 //! summed by one thread in row order, and the pieces are combined in index order: the same bits for any `n_jobs`.
 //!
-//! Work is shared out by [`map`], a piece a task: by default rayon joins pieces into two or four tasks per thread, and
-//! all threads wait for the last of them.
+//! Work is shared out by [`map`]: the pool's threads take piece after piece, and the caller waits for the last of them.
+//! Threads that have nothing to do look for work a while before they sleep (`LINGER`).
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-
-use rayon::prelude::*;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::memory;
@@ -144,14 +144,87 @@ pub fn collect<T: Clone + Default + Send>(
     all
 }
 
-/// Runs `work` on 0, .., n - 1, `at_a_time` of them or more a task.
+/// How many neighbouring rows, `least` or more, a task takes so that `n` rows are shared out evenly. Depends on the
+/// number of threads: for what comes out the same however the rows are cut.
+pub fn even_share(n: usize, least: usize) -> usize {
+    const TASKS_PER_THREAD: usize = 4;
+    let n_threads = n_threads();
+    let most = (n / least.max(1)).clamp(1, TASKS_PER_THREAD * n_threads);
+    let n_tasks = if most > n_threads { most / n_threads * n_threads } else { most };
+    n.div_ceil(n_tasks).max(1)
+}
+
+/// Runs `work` on 0, .., n - 1, `at_a_time` of them or fewer a task. Each thread begins at a place of its own, the same
+/// one in pass after pass over the same rows, and helps the others when it has done its share.
 fn for_each_index(n: usize, at_a_time: usize, work: &(dyn Fn(usize) + Sync)) {
-    if n <= at_a_time {
-        (0..n).for_each(work);
-    } else {
-        let tasks = (0..n).into_par_iter().with_min_len(at_a_time).with_max_len(at_a_time);
-        tasks.for_each(work);
+    let n_shares = n_threads().min(n.div_ceil(at_a_time));
+    if n_shares <= 1 {
+        return (0..n).for_each(work);
     }
+    // Of each share the next index, and where it ends.
+    let share = |i: usize| (AtomicUsize::new(n * i / n_shares), n * (i + 1) / n_shares);
+    let shares: Vec<(AtomicUsize, usize)> = (0..n_shares).map(share).collect();
+    let n_done = AtomicUsize::new(0);
+    let work_from = |first: usize| {
+        for (next, end) in shares[first..].iter().chain(&shares[..first]) {
+            loop {
+                let start = next.fetch_add(at_a_time, Ordering::Relaxed);
+                let stop = (start + at_a_time).min(*end);
+                if start >= stop {
+                    break;
+                }
+                (start..stop).for_each(work);
+                n_done.fetch_add(stop - start, Ordering::Release);
+            }
+        }
+    };
+    let work_from = &work_from;
+    rayon::scope(|scope| {
+        let caller = rayon::current_thread_index();
+        for first in 1..n_shares {
+            scope.spawn(move |_| {
+                work_from(first);
+                if rayon::current_thread_index() != caller && !LINGERS.get() {
+                    rayon::spawn(linger);
+                }
+            });
+        }
+        work_from(0);
+        let since = Instant::now();
+        while n_done.load(Ordering::Acquire) < n && since.elapsed() < LINGER {
+            pause();
+        }
+    });
+}
+
+/// How long a thread without work looks for some before it sleeps. Rayon's look for a few microseconds. A fit is hundreds of
+/// short pieces of parallel work with less than this between them, and to wake a thread takes as long as many of them do.
+const LINGER: Duration = Duration::from_micros(100);
+
+thread_local! {
+    /// Whether this thread is in [`linger`].
+    static LINGERS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does what work the pool has until there was none for [`LINGER`].
+fn linger() {
+    if LINGERS.replace(true) {
+        return;
+    }
+    let mut since = Instant::now();
+    while since.elapsed() < LINGER {
+        match rayon::yield_now() {
+            Some(rayon::Yield::Executed) => since = Instant::now(),
+            _ => pause(),
+        }
+    }
+    LINGERS.set(false);
+}
+
+/// Waits for part of a microsecond; longer if the core has other threads to run.
+fn pause() {
+    (0..16).for_each(|_| std::hint::spin_loop());
+    std::thread::yield_now();
 }
 
 /// Returns the sum over `rows` of vectors of `width` numbers, in blocks of fixed size: `add(row, sums)` adds one row.
@@ -257,6 +330,25 @@ mod tests {
                 with_pool(n_threads, || (try_map(0..9, of(9)), try_map(0..9, of(4)))).unwrap();
             assert_eq!(found, (Ok((0..9).collect()), Err(Error::Value("4".into()))));
         }
+    }
+
+    #[test]
+    fn every_item_is_worked_on_once_also_inside_of_others() {
+        for n_threads in [1, 2, 5] {
+            let found = with_pool(n_threads, || {
+                map(0..40, |i| map_some(0..i * i, 3, |j| j).into_iter().sum::<usize>())
+            });
+            let expected: Vec<usize> = (0..40).map(|i| (0..i * i).sum()).collect();
+            assert_eq!(found.unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn rows_are_shared_out_evenly() {
+        let shares = |n, least| with_pool(3, || even_share(n, least)).unwrap();
+        // A multiple of the threads where there are as many tasks, at most four a thread.
+        assert_eq!([0, 1, 100, 299, 350].map(|n| shares(n, 100)), [1, 1, 100, 150, 117]);
+        assert_eq!([500, 600, 3_000_000].map(|n| shares(n, 100)), [167, 100, 250_000]);
     }
 
     #[test]

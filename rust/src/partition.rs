@@ -110,8 +110,8 @@ impl Partition {
         keep: impl Fn(u32, bool) -> bool + Sync,
     ) -> (Segment, Segment, Vec<u32>) {
         let rows = &mut self.rows[segment.start..][..segment.len];
-        // Of the blocks: at most every row on both sides and dropped.
-        memory::room::<[u32; 4]>(rows.len(), "the sides of a cut");
+        // Of the blocks, see `Sides`.
+        memory::room::<[u32; 5]>(rows.len(), "the sides of a cut");
         let blocks = parallel::map(rows.chunks(BLOCK).enumerate(), |(block, rows)| {
             let (start, mut sides) = (block * BLOCK, Sides::new(rows.len()));
             let mut goes_left = Vec::with_capacity(rows.len());
@@ -158,7 +158,8 @@ impl Partition {
     }
 }
 
-/// Where the rows of one block go; the first of each pair is the left side.
+/// Where the rows of one block go; the first of each pair is the left side. Each has room for all of them: vectors that
+/// grow bit by bit make threads wait for each other, for memory that one gave back is another's to use again.
 struct Sides {
     active: [Vec<u32>; 2],
     dropped: [Vec<u32>; 2],
@@ -169,8 +170,8 @@ impl Sides {
     fn new(n_rows: usize) -> Self {
         Sides {
             active: [vec![0; n_rows], vec![0; n_rows]],
-            dropped: [vec![], vec![]],
-            removed: vec![],
+            dropped: [Vec::with_capacity(n_rows), Vec::with_capacity(n_rows)],
+            removed: Vec::with_capacity(n_rows),
         }
     }
 }

@@ -111,7 +111,7 @@ pub(crate) fn exact_label_costs(
     const ROWS: usize = 64 * LANES;
     let blocks = regrets.chunks_mut(ROWS * k).zip(nearest.chunks_mut(ROWS)).enumerate();
     let minima = parallel::map(blocks, |(block, (regrets, nearest))| {
-        let mut minimum = ExactRows::new(1, 1);
+        let mut minimum = ExactRows::new(1, LANES); // by the place of a row in its tile
         if table.stopped() {
             return minimum.finish();
         }
@@ -139,8 +139,7 @@ pub(crate) fn exact_label_costs(
                 }
                 if has_gaps || !least.iter().any(|cost| cost.is_nan()) {
                     // What overflows is an error below.
-                    let terms = least.iter().map(|x| if x.is_nan() { f64::INFINITY } else { *x });
-                    terms.for_each(|cost| minimum.add_one(0, 0, cost));
+                    minimum.add(0, &least.map(|x| if x.is_nan() { f64::INFINITY } else { x }));
                     break;
                 }
                 has_gaps = true; // one gap seldom comes alone: so is the rest of the block taken
@@ -148,8 +147,10 @@ pub(crate) fn exact_label_costs(
         }
         minimum.finish()
     });
-    let mut minimum = ExactSums::new(1);
-    minima.iter().for_each(|of_block| minimum.merge(of_block));
+    let mut of_lanes = ExactSums::new(LANES);
+    minima.iter().for_each(|of_block| of_lanes.merge(of_block));
+    of_lanes.accumulate(1);
+    let minimum = ExactSums::gather(&[(&of_lanes, LANES - 1..LANES)]);
     if !minimum.rounded(0).is_finite()
         || parallel::map(regrets.chunks(ROWS * k), all_finite).contains(&false)
     {

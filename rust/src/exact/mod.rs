@@ -42,7 +42,7 @@ const FRACTION_BITS: u32 = f64::MANTISSA_DIGITS - 1;
 /// Stands for a window without counters.
 const NONE: u8 = u8::MAX;
 /// Rows that one thread adds up in one go, at least.
-const MIN_BLOCK: usize = 8192;
+const MIN_BLOCK: usize = 2048;
 
 /// Some sums, by place.
 #[derive(Debug, Clone)]
@@ -311,7 +311,8 @@ pub fn sum_rows(
     add: impl Fn(u32, &mut ExactRows) + Sync,
 ) -> ExactSums {
     // Merging costs what adding so many rows does.
-    let blocks = parallel::map(rows.chunks(MIN_BLOCK.max(n_groups * width)), |block| {
+    let share = parallel::even_share(rows.len(), MIN_BLOCK.max(n_groups * width));
+    let blocks = parallel::map(rows.chunks(share), |block| {
         let mut sums = ExactRows::new(n_groups, width);
         block.iter().for_each(|&row| add(row, &mut sums));
         sums.finish()
