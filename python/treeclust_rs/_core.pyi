@@ -21,6 +21,7 @@ __all__ = [
     "column_units",
     "density_tree",
     "find_non_finite",
+    "first_rows",
     "fit_kauri",
     "fit_oblique",
     "fit_regression",
@@ -30,6 +31,7 @@ __all__ = [
     "label_costs",
     "level_counts",
     "mean_centers",
+    "place_codes",
     "search_tree",
     "spherical_kmeans",
     "thresholds",
@@ -138,6 +140,8 @@ def group_means(
 def level_counts(
     codes: npt.NDArray[np.uint8], n_levels: int, groups: _Codes | None, n_groups: int
 ) -> _Floats: ...
+def first_rows(places: _Codes | _Ints) -> tuple[_Ints, _Ints]: ...
+def place_codes(places: _Codes | _Ints, codes: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]: ...
 
 @type_check_only
 class _FittedTests:

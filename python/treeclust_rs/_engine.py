@@ -30,6 +30,7 @@ from ._core import Threads as Threads
 from ._core import assign_rows as assign_rows
 from ._core import column_units as column_units
 from ._core import density_tree as density_tree
+from ._core import first_rows as first_rows
 from ._core import fit_kauri as fit_kauri
 from ._core import fit_oblique as fit_oblique
 from ._core import fit_regression as fit_regression
@@ -39,6 +40,7 @@ from ._core import group_sums as group_sums
 from ._core import label_costs as label_costs
 from ._core import level_counts as level_counts
 from ._core import mean_centers as mean_centers
+from ._core import place_codes as place_codes
 from ._core import search_tree as search_tree
 from ._core import spherical_kmeans as spherical_kmeans
 from ._util import BoolArray, Codes, FloatArray, IntArray

@@ -43,6 +43,7 @@ pub mod parallel;
 pub mod partition;
 pub mod parts;
 pub mod placement;
+pub mod places;
 pub mod regression;
 pub mod rows;
 pub mod search;

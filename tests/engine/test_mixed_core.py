@@ -192,3 +192,26 @@ def test_bases_that_know_no_levels_refuse_them():
 def test_columns_of_levels_are_checked(column, error, message):
     with pytest.raises(error, match=message):
         _engine.find_non_finite([np.zeros(3), column], 1)
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+def test_places_of_texts_are_found_and_become_codes(dtype):
+    rng = np.random.default_rng(4)
+    places = rng.choice([0, 3, 7, 300], 200).astype(dtype)
+    if dtype is np.int64:
+        places[::9] = -1
+    found, rows = _engine.first_rows(places)
+    expected, first = np.unique(places, return_index=True)
+    known = expected >= 0
+    np.testing.assert_array_equal(found, expected[known])
+    np.testing.assert_array_equal(rows, first[known])
+    codes = rng.integers(0, 255, 301).astype(np.uint8)
+    by_row = _engine.place_codes(places, codes)
+    assert by_row.dtype == np.uint8
+    np.testing.assert_array_equal(
+        by_row, [MISSING_LEVEL if place < 0 else codes[place] for place in places]
+    )
+    with pytest.raises(ValueError, match=r"Place 300 is not in the range \[0, 300\)"):
+        _engine.place_codes(places, codes[:300])
+    nothing = _engine.first_rows(places[:0])
+    assert [len(entries) for entries in nothing] == [0, 0]

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from .._util import IntArray
 from .arrays import native
 from .kinds import Kind
 from .levels import FLAG_LEVELS, Texts, object_texts, places_that_occur
@@ -55,8 +54,8 @@ def polars_cells(column: pl.Series, kind: Kind) -> Cells:
         if not is_enum:
             column = column.cast(pl.Enum(column.unique().drop_nulls().sort()))
         assert isinstance(column.dtype, pl.Enum)
-        codes = column.to_physical().cast(pl.Int64).fill_null(-1)
-        return Texts(codes.to_numpy(), column.dtype.categories.to_list(), is_ordered=is_enum)
+        categories = column.dtype.categories.to_list()
+        return Texts(_physical_codes(column), categories, is_ordered=is_enum)
     return microseconds(*polars_times(column), column.name)
 
 
@@ -70,18 +69,20 @@ def polars_times(column: pl.Series) -> tuple[npt.NDArray[np.int64], str, npt.NDA
 # So many categories of all columns are held for each column, and not only its own.
 _FEW_CATEGORIES = 1000
 
-# Where a row of each category is looked for first.
-_FIRST_ROWS = 10_000
+
+def _physical_codes(column: pl.Series) -> npt.NDArray[np.integer[Any]]:
+    """Return what polars numbers categories by, -1 for null."""
+    codes = column.to_physical()
+    if column.null_count():
+        return codes.cast(pl.Int64).fill_null(-1).to_numpy()
+    return codes.to_numpy()
 
 
 def _polars_categories(column: pl.Series) -> Texts:
     """Return a categorical column; its codes are places among the categories of all columns."""
-    physical = column.to_physical()
-    if column.null_count():
-        physical = physical.cast(pl.Int64).fill_null(-1)
-    codes = physical.to_numpy().astype(np.int64)
-    present = places_that_occur(codes)
-    texts = column[_some_rows(codes, present)].cast(pl.String).to_list()
+    codes = _physical_codes(column)
+    present, first_rows = places_that_occur(codes)
+    texts = column[first_rows].cast(pl.String).to_list()
     n_places = int(present[-1]) + 1 if len(present) else 0
     if n_places <= _FEW_CATEGORIES:
         of_place = dict(zip(present.tolist(), texts, strict=True))
@@ -89,20 +90,7 @@ def _polars_categories(column: pl.Series) -> Texts:
         return Texts(codes, texts, is_ordered=False, occurring=present)
     places = np.full(n_places + 1, -1)  # the last: missing
     places[present] = np.arange(len(present))
-    return Texts(places[codes], texts, is_ordered=False)
-
-
-def _some_rows(
-    codes: npt.NDArray[np.signedinteger[Any]], present: IntArray
-) -> npt.NDArray[np.signedinteger[Any]]:
-    """Return of each code in `present` a row that has it. The first rows have nearly always all."""
-    row_of = np.full(int(present[-1]) + 2 if len(present) else 1, -1)  # the last: missing
-    for n_rows in (_FIRST_ROWS, len(codes)):
-        row_of[codes[:n_rows]] = np.arange(min(n_rows, len(codes)))
-        rows = row_of[present]
-        if (rows >= 0).all():
-            break
-    return np.asarray(rows)
+    return Texts(places[codes.astype(np.intp)], texts, is_ordered=False)
 
 
 def arrow_cells(column: Any, kind: Kind, name: object) -> Cells:

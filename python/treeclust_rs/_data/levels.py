@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from .. import _engine
 from .._engine import MISSING_LEVEL, LevelColumn
 from .._util import IntArray
 from .._util.words import check_unicode
@@ -35,16 +36,21 @@ FLAG_LEVELS: LevelNames = ("false", "true")
 _FEW_TEXTS = 1000
 
 
-def places_that_occur(codes: npt.NDArray[np.signedinteger[Any]]) -> IntArray:
-    """Return the codes that rows have, ascending, without -1."""
-    counts = np.bincount(codes + 1, minlength=1)
-    return np.flatnonzero(counts[1:])
+def places_that_occur(codes: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, IntArray]:
+    """Return the codes that rows have, ascending, without -1, and the first row of each."""
+    return _engine.first_rows(_places(codes))
+
+
+def _places(codes: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.uint32] | IntArray:
+    """Return codes as the core takes them."""
+    kept: npt.DTypeLike = np.uint32 if codes.dtype == np.uint32 else np.int64
+    return np.ascontiguousarray(codes, dtype=kept)
 
 
 class Texts(NamedTuple):
     """A column of text or of booleans, as its frame holds it."""
 
-    codes: npt.NDArray[np.signedinteger[Any]]
+    codes: npt.NDArray[np.integer[Any]]
     """By row the place in `texts`, -1 where the cell is missing."""
     texts: Sequence[str]
     """May hold texts that no row has, and the same text twice."""
@@ -55,7 +61,7 @@ class Texts(NamedTuple):
 
     def present(self) -> IntArray:
         """Return the places that occur, ascending."""
-        return places_that_occur(self.codes) if self.occurring is None else self.occurring
+        return places_that_occur(self.codes)[0] if self.occurring is None else self.occurring
 
     def of_rows(self) -> npt.NDArray[np.object_]:
         """Return the text of each row, None where it is missing."""
@@ -64,12 +70,12 @@ class Texts(NamedTuple):
 
     def coded(self, levels: LevelNames) -> LevelColumn:
         """Return the codes of the rows among the levels of a column."""
-        places = np.full(len(self.texts) + 1, MISSING_LEVEL, dtype=np.uint8)  # the last: missing
+        codes = np.full(len(self.texts), MISSING_LEVEL, dtype=np.uint8)
         order = {level: code for code, level in enumerate(levels)}
         n_texts = len(self.texts)
         for place in range(n_texts) if n_texts <= _FEW_TEXTS else self.present().tolist():
-            places[place] = order.get(self.texts[place], MISSING_LEVEL)
-        return LevelColumn(places[self.codes], len(levels))
+            codes[place] = order.get(self.texts[place], MISSING_LEVEL)
+        return LevelColumn(_engine.place_codes(_places(self.codes), codes), len(levels))
 
 
 def fitted_levels(cells: Texts, name: object) -> LevelNames:

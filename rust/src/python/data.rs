@@ -11,7 +11,10 @@ use super::convert::{TableArgument, UnitsArgument, matrix, optional, rows_of, sl
 use super::rows::RowsArgument;
 use super::run::{Jobs, run, run_or_here};
 use crate::costs::{self, Metric, Units};
+use crate::error::Result;
+use crate::memory;
 use crate::parallel::Monitor;
+use crate::places;
 
 /// Columns with NaN or infinite cells, ascending, as tuples (column, n_nan, n_inf, first_row):
 /// [`crate::table::Table::find_non_finite`].
@@ -188,4 +191,53 @@ pub fn level_counts<'py>(
     let groups = groups.as_ref().map(slice).transpose()?;
     let counts = py.detach(|| costs::level_counts(codes, n_levels, groups, n_groups))?;
     counts.into_pyarray(py).reshape([n_groups, n_levels])
+}
+
+/// The places of a column's texts by row.
+#[derive(FromPyObject)]
+pub enum Places<'py> {
+    /// None missing.
+    Unsigned(PyReadonlyArray1<'py, u32>),
+    /// Negative where the cell is missing.
+    Signed(PyReadonlyArray1<'py, i64>),
+}
+
+/// An array of row numbers or of places.
+type Rows<'py> = Bound<'py, PyArray1<i64>>;
+
+/// The places that occur, ascending, and the first row of each: [`places::first_rows`].
+#[pyfunction]
+pub fn first_rows<'py>(py: Python<'py>, places: Places<'py>) -> PyResult<(Rows<'py>, Rows<'py>)> {
+    let (found, rows) = match &places {
+        Places::Unsigned(places) => of_slice(py, slice(places)?, |p| Ok(places::first_rows(p))),
+        Places::Signed(places) => of_slice(py, slice(places)?, |p| Ok(places::first_rows(p))),
+    }?;
+    Ok((found.into_pyarray(py), rows.into_pyarray(py)))
+}
+
+/// The code of each row, from the codes of the places: [`places::codes_of`].
+///
+/// # Errors
+/// `ValueError` if a place has no code.
+#[pyfunction]
+pub fn place_codes<'py>(
+    py: Python<'py>,
+    places: Places<'py>,
+    codes: PyReadonlyArray1<'py, u8>,
+) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    let codes = slice(&codes)?;
+    let found = match &places {
+        Places::Unsigned(places) => of_slice(py, slice(places)?, |p| places::codes_of(p, codes)),
+        Places::Signed(places) => of_slice(py, slice(places)?, |p| places::codes_of(p, codes)),
+    }?;
+    Ok(found.into_pyarray(py))
+}
+
+/// What `work` makes of places, without the GIL.
+fn of_slice<P: Sync, T: Send>(
+    py: Python<'_>,
+    places: &[P],
+    work: impl FnOnce(&[P]) -> Result<T> + Send,
+) -> PyResult<T> {
+    Ok(py.detach(|| memory::catch(|| work(places)))?)
 }

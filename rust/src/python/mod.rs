@@ -38,7 +38,8 @@ mod _core {
     use super::cltree::{DensityTests, density_tree};
     #[pymodule_export]
     use super::data::{
-        column_units, find_non_finite, group_means, group_sums, label_costs, level_counts,
+        column_units, find_non_finite, first_rows, group_means, group_sums, label_costs,
+        level_counts, place_codes,
     };
     #[pymodule_export]
     use super::fit::{FittedTree, fit_tree};
