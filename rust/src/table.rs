@@ -113,6 +113,15 @@ fn copy_rows<T: Value>(view: &ArrayView1<T>, rows: &[u32], out: &mut [f64]) {
     }
 }
 
+/// Whether some code is [`MISSING_LEVEL`].
+pub fn has_missing_levels(codes: &ArrayView1<'_, u8>) -> bool {
+    // Of a slice, many codes are looked at together.
+    match codes.as_slice() {
+        Some(codes) => codes.contains(&MISSING_LEVEL),
+        None => codes.iter().any(|&code| code == MISSING_LEVEL),
+    }
+}
+
 /// Turns [`MISSING_LEVEL`] into NaN. Apart from the loops over numbers, which it would slow down.
 #[inline(never)]
 fn mark_missing_levels(cells: &mut [f64]) {

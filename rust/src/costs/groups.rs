@@ -10,7 +10,7 @@ use crate::exact::{ExactRows, ExactSums};
 use crate::memory;
 use crate::parallel;
 use crate::rows::{CsrRows, Rows};
-use crate::table::{Column, MAX_LEVELS, MISSING_LEVEL, Table};
+use crate::table::{Column, MAX_LEVELS, MISSING_LEVEL, Table, has_missing_levels};
 
 /// Cells of a column that are looked at for gaps before it is added up.
 const FIRST_CELLS: usize = 64;
@@ -134,10 +134,9 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
 /// tiles of the columns, each column by one thread.
 fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
     let n_groups = row_groups.n_groups;
-    let columns = sum_cells(table, units, row_groups, 1, |feature| {
-        let shift = units.shift[feature];
-        move |_, x, scale, weight| [weight * ((x - shift) / scale), 0.0]
-    });
+    let points: Vec<f64> =
+        units.shift.iter().flat_map(|&shift| std::iter::repeat_n(shift, n_groups)).collect();
+    let columns = sum_cells(table, units, row_groups, &points, false);
     let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
     for (feature, column) in columns.iter().enumerate() {
         for group in 0..n_groups {
@@ -209,34 +208,83 @@ pub(super) fn moments_with_gaps(
     let RowGroups { groups, n_groups, weights } = row_groups;
     let is_levels = |f: usize| table.n_levels(f).is_some();
     let is_added = |&f: &usize| match table.column(f) {
-        Column::Levels { codes, .. } => codes.iter().any(|&code| code == MISSING_LEVEL),
+        Column::Levels { codes, .. } => has_missing_levels(codes),
         _ => has_gaps(f),
     };
     let features: Vec<usize> = (0..table.n_features()).filter(is_added).collect();
     if features.is_empty() {
         return vec![];
     }
-    let width = 1 + usize::from(has_squares);
+    let by_group = |&f: &usize| (0..n_groups).map(|group| point(group, f)).collect();
+    let points: Vec<Vec<f64>> = features.iter().map(by_group).collect();
+    let terms =
+        |i: usize| Differences { points: &points[i], scale: units.scale[features[i]], has_squares };
     let columns = table.select(&features).scan_columns(
-        |i| {
-            let points = (0..n_groups).map(|group| point(group, features[i]));
-            ObservedSums {
-                points: points.collect(),
-                moments: (!is_levels(features[i])).then(|| ExactRows::new(n_groups, width)),
-                has_squares,
-                n_missing: vec![0; n_groups],
-                weights: weights.map(|weights| (weights, ExactRows::new(n_groups, 1))),
-            }
+        |i| ObservedSums {
+            moments: (!is_levels(features[i])).then(|| terms(i).sums()),
+            n_missing: vec![0; n_groups],
+            weights: weights.map(|weights| (weights, ExactRows::new(n_groups, 1))),
         },
         |sums, i, start, cells| {
-            let groups = &groups[start..start + cells.len()];
-            sums.add(start, cells, groups, units.scale[features[i]]);
+            sums.add(start, cells, &groups[start..start + cells.len()], terms(i));
         },
     );
     let sizes = if weights.is_none() { group_sizes(groups, n_groups) } else { vec![] };
-    let columns = columns.into_iter().map(|sums| sums.finish(&sizes));
+    let columns = columns.into_iter().map(|sums| sums.finish(&sizes, n_groups, has_squares));
     features.into_iter().zip(columns).collect()
 }
+
+/// What the cells of a column add to the groups of their rows: the difference to the group's point, in units, and its square
+/// if it is wanted.
+#[derive(Debug, Clone, Copy)]
+struct Differences<'a> {
+    /// One per group.
+    points: &'a [f64],
+    scale: f64,
+    has_squares: bool,
+}
+
+impl Differences<'_> {
+    /// New sums of these numbers.
+    fn sums(&self) -> ExactRows {
+        ExactRows::new(self.points.len(), 1 + usize::from(self.has_squares))
+    }
+
+    /// What `n_cells` cells like `x` add to the sums of a group.
+    fn add_times(&self, sums: &mut ExactSums, group: usize, x: f64, n_cells: u32) {
+        let apart = (x - self.points[group]) / self.scale;
+        let width = 1 + usize::from(self.has_squares);
+        for (i, x) in [apart, apart * apart].into_iter().enumerate().take(width) {
+            sums.add_times(group * width + i, x, n_cells);
+        }
+    }
+
+    /// Adds the cells of rows in `groups`, times `weight(i)` for the i-th.
+    #[inline(always)]
+    fn add(
+        &self,
+        sums: &mut ExactRows,
+        groups: &[u32],
+        cells: &[f64],
+        weight: Option<impl Fn(usize) -> f64>,
+    ) {
+        let Differences { points, scale, has_squares } = *self;
+        let apart = |i: usize| cells[i] - points[groups[i] as usize];
+        match weight {
+            None if has_squares => sums.add_squares(groups, cells, points, scale),
+            None if scale == 1.0 => sums.add_pairs(groups, |i| [apart(i), 0.0]), // saves a division
+            None => sums.add_pairs(groups, |i| [apart(i) / scale, 0.0]),
+            Some(weight) => sums.add_pairs(groups, |i| {
+                let apart = apart(i) / scale;
+                let weighted = weight(i) * apart;
+                [weighted, if has_squares { weighted * apart } else { 0.0 }]
+            }),
+        }
+    }
+}
+
+/// No weights.
+const EQUAL: Option<fn(usize) -> f64> = None;
 
 /// Cells that are looked at together.
 const RUN: usize = u8::MAX as usize + 1;
@@ -245,7 +293,8 @@ const RUN: usize = u8::MAX as usize + 1;
 struct Run<'a> {
     /// The place of the run's first cell.
     first: usize,
-    /// The places of the cells that are kept, in the run.
+    /// The cells that are kept, and their places in the run.
+    cells: &'a [f64],
     places: &'a [u8; RUN],
     /// The groups of their rows.
     groups: &'a [u32],
@@ -271,11 +320,12 @@ fn for_runs<const OTHERS: bool>(
     mut visit: impl FnMut(Run<'_>),
 ) {
     let (mut places, mut kept, mut others) = ([0; RUN], [0; RUN], [0; RUN]);
+    let mut kept_cells = [0.0; RUN];
     for (run, (cells, groups)) in cells.chunks(RUN).zip(groups.chunks(RUN)).enumerate() {
         let (mut n_kept, mut n_others) = (0, 0);
         for (i, (&x, &group)) in cells.iter().zip(groups).enumerate() {
             let is_kept = is_kept(x);
-            (places[n_kept], kept[n_kept]) = (i as u8, group);
+            (places[n_kept], kept[n_kept], kept_cells[n_kept]) = (i as u8, group, x);
             n_kept += usize::from(is_kept);
             if OTHERS {
                 others[n_others] = group;
@@ -283,7 +333,8 @@ fn for_runs<const OTHERS: bool>(
             }
         }
         let (groups, others) = (&kept[..n_kept], &others[..n_others]);
-        visit(Run { first: run * RUN, places: &places, groups, others });
+        let cells = &kept_cells[..n_kept];
+        visit(Run { first: run * RUN, cells, places: &places, groups, others });
     }
 }
 
@@ -296,10 +347,8 @@ fn group_sizes(groups: &[u32], n_groups: usize) -> Vec<u32> {
 
 /// Sums over the observed cells of a column, by group.
 struct ObservedSums<'a> {
-    points: Vec<f64>,
-    /// Weighted sum of the differences to the points, in units, and of their squares if they are wanted; none for levels.
+    /// What the cells add; none for levels.
     moments: Option<ExactRows>,
-    has_squares: bool,
     /// Missing cells, of rows without weights.
     n_missing: Vec<u32>,
     /// The weights of all rows, and their sums over the observed cells.
@@ -308,46 +357,24 @@ struct ObservedSums<'a> {
 
 impl ObservedSums<'_> {
     /// Adds cells from the row `start` on, of rows in `groups`.
-    fn add(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
-        match scale == 1.0 {
-            true => self.add_in_units(start, cells, groups, 1.0), // saves a division
-            false => self.add_in_units(start, cells, groups, scale),
-        }
-    }
-
-    #[inline(always)]
-    fn add_in_units(&mut self, start: usize, cells: &[f64], groups: &[u32], scale: f64) {
-        let ObservedSums { points, moments, has_squares, n_missing, weights } = self;
-        let has_squares = *has_squares;
+    fn add(&mut self, start: usize, cells: &[f64], groups: &[u32], terms: Differences<'_>) {
+        let ObservedSums { moments, n_missing, weights } = self;
         for_runs::<true>(
             cells,
             groups,
             |x| !x.is_nan(),
-            |run| {
-                let apart =
-                    |i: usize| (cells[run.place(i)] - points[run.groups[i] as usize]) / scale;
-                match (&mut *weights, &mut *moments) {
-                    (None, moments) => {
-                        run.others.iter().for_each(|&group| n_missing[group as usize] += 1);
-                        match moments {
-                            Some(moments) if has_squares => moments.add_pairs(run.groups, |i| {
-                                let difference = apart(i);
-                                [difference, difference * difference]
-                            }),
-                            Some(moments) => moments.add_pairs(run.groups, |i| [apart(i), 0.0]),
-                            None => {}
-                        }
+            |run| match (&mut *weights, &mut *moments) {
+                (None, moments) => {
+                    run.others.iter().for_each(|&group| n_missing[group as usize] += 1);
+                    if let Some(moments) = moments {
+                        terms.add(moments, run.groups, run.cells, EQUAL);
                     }
-                    (Some((weights, sums)), moments) => {
-                        let weight = |i: usize| weights[start + run.place(i)];
-                        sums.add_pairs(run.groups, |i| [weight(i), 0.0]);
-                        if let Some(moments) = moments {
-                            moments.add_pairs(run.groups, |i| {
-                                let difference = apart(i);
-                                let weighted = weight(i) * difference;
-                                [weighted, if has_squares { weighted * difference } else { 0.0 }]
-                            });
-                        }
+                }
+                (Some((weights, sums)), moments) => {
+                    let weight = |i: usize| weights[start + run.place(i)];
+                    sums.add_pairs(run.groups, |i| [weight(i), 0.0]);
+                    if let Some(moments) = moments {
+                        terms.add(moments, run.groups, run.cells, Some(weight));
                     }
                 }
             },
@@ -355,8 +382,8 @@ impl ObservedSums<'_> {
     }
 
     /// The moments of every group; of levels without sums. `sizes`: rows of each group, without weights.
-    fn finish(self, sizes: &[u32]) -> Vec<Moments> {
-        let (n_groups, width) = (self.points.len(), 1 + usize::from(self.has_squares));
+    fn finish(self, sizes: &[u32], n_groups: usize, has_squares: bool) -> Vec<Moments> {
+        let width = 1 + usize::from(has_squares);
         let moments = self.moments.map(ExactRows::finish);
         let moment = |group: usize, i: usize| {
             moments.as_ref().map_or(0.0, |moments| moments.rounded(width * group + i))
@@ -368,43 +395,43 @@ impl ObservedSums<'_> {
         let of_group = |group: usize| Moments {
             weight: weights[group],
             sum: moment(group, 0),
-            squares: if self.has_squares { moment(group, 1) } else { 0.0 },
+            squares: if has_squares { moment(group, 1) } else { 0.0 },
         };
         (0..n_groups).map(of_group).collect()
     }
 }
 
-/// By column what its cells add to the groups of their rows, exactly: `width` numbers a group, at most two. Of levels: no
-/// terms. None for a column of numbers with gaps. `terms(feature)(group, cell, unit, weight)`: what a cell adds; where one
-/// number is wanted, with 0 beside it.
-pub(super) fn sum_cells<T: Fn(usize, f64, f64, f64) -> [f64; 2]>(
+/// By column the exact sums, by group, of the differences of its cells to the groups' points, in units, and of their squares
+/// if they are wanted, one beside the other. Of levels: no terms. None for a column of numbers with gaps. `points`: by
+/// column, those of its groups side by side.
+pub(super) fn sum_cells(
     table: &Table<'_>,
     units: &Units,
     row_groups: RowGroups<'_>,
-    width: usize,
-    terms: impl Fn(usize) -> T + Sync,
+    points: &[f64],
+    has_squares: bool,
 ) -> Vec<Option<ExactSums>> {
     let RowGroups { groups, n_groups, weights } = row_groups;
-    let new = || CellSums { sums: ExactRows::new(n_groups, width), zeros: Zeros::Unknown };
+    let terms = |feature: usize| {
+        let points = &points[feature * n_groups..][..n_groups];
+        Differences { points, scale: units.scale[feature], has_squares }
+    };
+    let new = |feature| CellSums { sums: terms(feature).sums(), zeros: Zeros::Unknown };
     let columns = scan_numbers(table, new, |sums, feature, start, cells| {
-        let (scale, terms) = (units.scale[feature], terms(feature));
         let groups = &groups[start..start + cells.len()];
         match weights {
-            Some(weights) => sums.sums.add_pairs(groups, |i| {
-                terms(groups[i] as usize, cells[i], scale, weights[start + i])
-            }),
-            // Saves a division.
-            None if scale == 1.0 => sums.add(cells, groups, |group, x| terms(group, x, 1.0, 1.0)),
-            None => sums.add(cells, groups, |group, x| terms(group, x, scale, 1.0)),
+            Some(weights) => {
+                let weight = |i: usize| weights[start + i];
+                terms(feature).add(&mut sums.sums, groups, cells, Some(weight));
+            }
+            None => sums.add(cells, groups, terms(feature)),
         }
     });
     let has_zeros = |sums: &CellSums| matches!(sums.zeros, Zeros::LeftOut(_));
     let is_counted = columns.iter().flatten().any(has_zeros);
     let sizes = if is_counted { group_sizes(groups, n_groups) } else { vec![] };
-    let finish = |(feature, sums): (usize, Option<CellSums>)| {
-        let of_zeros = |group| terms(feature)(group, 0.0, units.scale[feature], 1.0);
-        Some(sums?.finish(&sizes, width, of_zeros))
-    };
+    let finish =
+        |(feature, sums): (usize, Option<CellSums>)| Some(sums?.finish(&sizes, terms(feature)));
     columns.into_iter().enumerate().map(finish).collect()
 }
 
@@ -425,18 +452,18 @@ enum Zeros {
 }
 
 impl CellSums {
-    /// Adds `terms(group, cell)` of cells to the groups of their rows.
+    /// Adds cells to the groups of their rows.
     #[inline(always)]
-    fn add(&mut self, cells: &[f64], groups: &[u32], terms: impl Fn(usize, f64) -> [f64; 2]) {
+    fn add(&mut self, cells: &[f64], groups: &[u32], terms: Differences<'_>) {
         if let Zeros::Unknown = self.zeros {
             let n_zeros = cells.iter().filter(|x| **x == 0.0).count();
             self.zeros = match 2 * n_zeros > cells.len() {
-                true => Zeros::LeftOut(vec![0; self.sums.n_groups()]),
+                true => Zeros::LeftOut(vec![0; terms.points.len()]),
                 false => Zeros::Added,
             };
         }
         let Zeros::LeftOut(n_others) = &mut self.zeros else {
-            return self.sums.add_pairs(groups, |i| terms(groups[i] as usize, cells[i]));
+            return terms.add(&mut self.sums, groups, cells, EQUAL);
         };
         for_runs::<false>(
             cells,
@@ -444,31 +471,28 @@ impl CellSums {
             |x| x != 0.0,
             |run| {
                 run.groups.iter().for_each(|&group| n_others[group as usize] += 1);
-                self.sums
-                    .add_pairs(run.groups, |i| terms(run.groups[i] as usize, cells[run.place(i)]));
+                terms.add(&mut self.sums, run.groups, run.cells, EQUAL);
             },
         );
     }
 
-    /// The sums of groups of so many rows, `width` each, with `terms(group)` for each zero left out.
-    fn finish(self, sizes: &[u32], width: usize, terms: impl Fn(usize) -> [f64; 2]) -> ExactSums {
+    /// The sums of groups of so many rows, with what the zeros that are left out add.
+    fn finish(self, sizes: &[u32], terms: Differences<'_>) -> ExactSums {
         let mut sums = self.sums.finish();
         if let Zeros::LeftOut(n_others) = self.zeros {
             for (group, (size, n_others)) in sizes.iter().zip(n_others).enumerate() {
-                for (i, x) in terms(group).into_iter().enumerate().take(width) {
-                    sums.add_times(group * width + i, x, size - n_others);
-                }
+                terms.add_times(&mut sums, group, 0.0, size - n_others);
             }
         }
         sums
     }
 }
 
-/// By column what `visit(state, feature, first row, cells)` makes of a `new` state, tile by tile; columns of levels keep
+/// By column what `visit(state, feature, first row, cells)` makes of a state, `new(feature)`, tile by tile; columns of levels keep
 /// theirs. None for a column of numbers with gaps, which is not read beyond the tile of the first one.
 pub(super) fn scan_numbers<S: Send>(
     table: &Table<'_>,
-    new: impl Fn() -> S + Sync,
+    new: impl Fn(usize) -> S + Sync,
     visit: impl Fn(&mut S, usize, usize, &[f64]) + Sync,
 ) -> Vec<Option<S>> {
     let begins_with_gap = |feature: usize| {
@@ -480,7 +504,7 @@ pub(super) fn scan_numbers<S: Send>(
     let is_scanned = |&feature: &usize| !is_levels(feature) && !begins_with_gap(feature);
     let scanned: Vec<usize> = (0..table.n_features()).filter(is_scanned).collect();
     let columns = table.select(&scanned).scan_columns(
-        |_| Some(new()),
+        |i| Some(new(scanned[i])),
         |state, i, start, cells| {
             if cells.iter().fold(false, |is_gap, x| is_gap | x.is_nan()) {
                 *state = None;
@@ -493,7 +517,7 @@ pub(super) fn scan_numbers<S: Send>(
     let mut found = scanned.iter().zip(columns).peekable();
     let of_column = |feature: usize| match found.next_if(|(other, _)| **other == feature) {
         Some((_, state)) => state,
-        None => is_levels(feature).then(&new),
+        None => is_levels(feature).then(|| new(feature)),
     };
     (0..table.n_features()).map(of_column).collect()
 }

@@ -81,16 +81,7 @@ fn spreads_about(
     for (i, point) in means.iter().enumerate() {
         points[i % d * n_groups + i / d] = *point;
     }
-    let scan = || {
-        sum_cells(table, units, row_groups, 2, |feature| {
-            let points = &points[feature * n_groups..][..n_groups];
-            move |group, x, scale, weight| {
-                let apart = (x - points[group]) / scale;
-                let weighted = weight * apart;
-                [weighted, weighted * apart]
-            }
-        })
-    };
+    let scan = || sum_cells(table, units, row_groups, &points, true);
     let (weight, columns) = rayon::join(|| group_weights(groups, n_groups, weights), scan);
     let has_gaps = |feature: usize| columns[feature].is_none();
     let point = |group: usize, feature: usize| means[group * d + feature];

@@ -36,7 +36,7 @@ impl Units {
         let total = exact::sum((0..table.n_samples()).map(weight));
         let moment = |mean: &[f64], power: i32| -> Vec<f64> {
             // NaN for columns with gaps.
-            let new = || ExactRows::new(1, 1);
+            let new = |_| ExactRows::new(1, 1);
             let sums = scan_numbers(table, new, |sum, feature, start, cells| {
                 for (i, x) in cells.iter().enumerate() {
                     let apart = x - shift[feature] - mean[feature];

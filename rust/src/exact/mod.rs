@@ -592,6 +592,51 @@ mod tests {
     }
 
     #[test]
+    fn differences_and_their_squares_add_up_exactly() {
+        let mut numbers = Numbers(9);
+        // Squares out of the range of doubles and below the normal ones, too.
+        let ranges = [1020..1024, 1010..1030, 900..1100, 0..2040, 480..500, 1530..1540];
+        for (round, exponents) in ranges.into_iter().enumerate() {
+            let n = 3 * MOST_ROWS as usize + 9;
+            let unit = [1.0, 0.3][round % 2];
+            let points = [0.0, numbers.next(exponents.clone()), 3.0];
+            let groups: Vec<u32> = (0..n).map(|row| (row * row % 3) as u32).collect();
+            let cells: Vec<f64> = (0..n)
+                .map(|i| match numbers.below(50) {
+                    0 => points[i % 3],
+                    _ if i % 1000 == 7 => numbers.next(0..2040),
+                    _ => numbers.next(exponents.clone()),
+                })
+                .collect();
+            let apart = |row: usize| (cells[row] - points[groups[row] as usize]) / unit;
+            let mut rows = ExactRows::new(3, 2);
+            for (i, of_rows) in groups.chunks(n / 3).enumerate() {
+                let start = i * (n / 3);
+                if i == 1 {
+                    // May choose sizes that do not suit squares.
+                    rows.add_pairs(of_rows, |i| [apart(start + i), apart(start + i).powi(2)]);
+                } else {
+                    let cells = &cells[start..start + of_rows.len()];
+                    rows.add_squares(of_rows, cells, &points, unit);
+                }
+            }
+            let sums = rows.finish();
+            for group in 0..3 {
+                let of_group = (0..n).filter(|&row| groups[row] as usize == group);
+                let terms: Vec<f64> = of_group.map(apart).collect();
+                let squares: Vec<f64> = terms.iter().map(|x| x * x).collect();
+                let exact = |terms: &[f64]| to_double(&terms.iter().map(|&x| to_integer(x)).sum());
+                let of_squares = match squares.contains(&f64::INFINITY) {
+                    true => f64::INFINITY,
+                    false => exact(&squares),
+                };
+                let found = [0, 1].map(|i| sums.rounded(2 * group + i));
+                assert_eq!(found, [exact(&terms), of_squares], "{round} {group}");
+            }
+        }
+    }
+
+    #[test]
     fn rows_add_up_the_same_in_any_order_and_on_any_number_of_threads() {
         let n = 40_000;
         let mut numbers = Numbers(4);

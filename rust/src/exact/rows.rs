@@ -43,13 +43,32 @@ impl Sizes {
     /// Chooses the numbers like `x` and somewhat larger ones in a lane; none where the grid would leave the range of
     /// doubles.
     fn choose(&mut self, lane: usize, x: f64) {
-        let exponent = (x.to_bits() >> FRACTION_BITS) as i32 & 0x7ff;
-        let exponent = exponent - f64::MAX_EXP + 1 + 4;
-        if (-900..900).contains(&exponent) {
-            self.least[lane] = power_of_two(exponent - SIZES);
-            self.most[lane] = power_of_two(exponent);
-            self.shift[lane] = 1.5 * power_of_two(exponent - STEPS + FRACTION_BITS as i32);
+        self.choose_most(lane, exponent(x) + 4);
+    }
+
+    /// Chooses the numbers up to 2^e in a lane, as [`Sizes::choose`].
+    fn choose_most(&mut self, lane: usize, e: i32) {
+        if (-900..900).contains(&e) {
+            self.least[lane] = power_of_two(e - SIZES);
+            self.most[lane] = power_of_two(e);
+            self.shift[lane] = 1.5 * power_of_two(e - STEPS + FRACTION_BITS as i32);
         }
+    }
+
+    /// Chooses the numbers of the first lane such that it has those whose squares are of the sizes of the second.
+    fn choose_roots(&mut self) {
+        if self.least[1] > 0.0 {
+            self.choose_most(0, exponent(self.most[1]).div_euclid(2) + 1);
+        }
+    }
+
+    /// The sizes of squares, at least and at most, of which both the squares, in the second lane, and their roots, in the
+    /// first one, are held; none are where there are no such sizes.
+    fn of_squares(&self) -> (f64, f64) {
+        let ([least_root, least], [most_root, most]) = (self.least, self.most);
+        // Powers of two: a root of other sizes has a rounded square of at most the one, or at least the other.
+        let are_held = least_root * least_root < least && most < most_root * most_root;
+        if are_held { (least, most) } else { (f64::INFINITY, 0.0) }
     }
 
     #[inline(always)]
@@ -65,9 +84,7 @@ impl Sizes {
             let [a, b, c, d] = rows.map(|row| row[lane].abs());
             of(of(a, b), of(c, d))
         };
-        // `f64::min` would look for NaN.
-        let least = |lane| extreme(lane, |a, b| if a < b { a } else { b });
-        let most = |lane| extreme(lane, |a, b| if a > b { a } else { b });
+        let (least, most) = (|lane| extreme(lane, min), |lane| extreme(lane, max));
         let is_held = |lane| (most(lane) <= self.most[lane]) & (least(lane) >= self.least[lane]);
         (0..LANES).fold(true, |all, lane| all & is_held(lane))
     }
@@ -80,8 +97,28 @@ impl Sizes {
     }
 }
 
+/// The smaller of two numbers; `f64::min` would look for NaN.
+#[inline(always)]
+fn min(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
+/// The larger of two numbers.
+#[inline(always)]
+fn max(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// The exponent of a number, rounded down.
+fn exponent(x: f64) -> i32 {
+    ((x.to_bits() >> FRACTION_BITS) as i32 & 0x7ff) - (f64::MAX_EXP - 1)
+}
+
 /// Sums of numbers in neighbouring columns: of multiples of the grid, and of the rests.
+///
+/// Aligned, so that they are added to where they are.
 #[derive(Debug, Clone, Copy, Default)]
+#[repr(align(16))]
 struct Parts {
     high: Lanes,
     low: Lanes,
@@ -98,21 +135,45 @@ impl Parts {
     }
 }
 
+/// Numbers that are not of the sizes chosen.
+#[derive(Debug, Clone)]
+struct Others {
+    /// The counters, which take them at once.
+    sums: ExactSums,
+    /// Columns.
+    width: usize,
+    /// The largest since sizes were chosen, by [`LANES`] columns.
+    largest: Vec<Lanes>,
+    /// Rows with such numbers since then.
+    n_rows: u32,
+}
+
+impl Others {
+    /// Gives numbers of a row to a group's counters from the column `first` on.
+    #[cold]
+    fn add(&mut self, group: usize, first: usize, row: &[f64]) {
+        for (column, &x) in (first..).zip(row) {
+            self.sums.add(group * self.width + column, x);
+            let largest = &mut self.largest[column / LANES][column % LANES];
+            *largest = largest.max(x.abs());
+        }
+        self.n_rows += 1;
+    }
+}
+
 /// [`ExactSums`] of rows of numbers: by group of rows one sum per column.
 #[derive(Debug, Clone)]
 pub struct ExactRows {
-    sums: ExactSums,
-    width: usize,
+    others: Others,
     /// By [`LANES`] columns.
     sizes: Vec<Sizes>,
     /// By group, and by [`LANES`] columns.
     parts: Vec<Parts>,
-    /// The largest of other sizes since sizes were chosen, by [`LANES`] columns.
-    largest: Vec<Lanes>,
     n_added: u32,
-    /// Since sizes were chosen: rows with numbers of other sizes, and rows that the counters have taken.
-    n_missed: u32,
+    /// Rows that the counters have taken since sizes were chosen.
     n_flushed: u32,
+    /// Whether the second number of a row is the square of the first.
+    has_roots: bool,
 }
 
 impl ExactRows {
@@ -120,14 +181,17 @@ impl ExactRows {
     pub fn new(n_groups: usize, width: usize) -> Self {
         let n_lanes = width.div_ceil(LANES);
         ExactRows {
-            sums: ExactSums::new(n_groups * width),
-            width,
+            others: Others {
+                sums: ExactSums::new(n_groups * width),
+                width,
+                largest: vec![[0.0; LANES]; n_lanes],
+                n_rows: MOST_MISSED - FIRST_MISSED,
+            },
             sizes: vec![Sizes::NONE; n_lanes],
             parts: memory::zeros(n_groups * n_lanes, "exact sums"),
-            largest: vec![[0.0; LANES]; n_lanes],
             n_added: 0,
-            n_missed: MOST_MISSED - FIRST_MISSED,
             n_flushed: 0,
+            has_roots: false,
         }
     }
 
@@ -159,27 +223,24 @@ impl ExactRows {
     pub fn add_pairs(&mut self, groups: &[u32], pair: impl Fn(usize) -> [f64; 2]) {
         let mut start = 0;
         for groups in groups.chunks(MOST_ROWS as usize) {
-            if self.n_added + groups.len() as u32 > MOST_ROWS {
-                self.flush();
-            }
-            let [sizes] = self.sizes[..] else { return };
+            let Some(sizes) = self.sizes_for(groups.len()) else { return };
             let (fours, rest) = groups.as_chunks::<ROWS>();
+            let (parts, others) = (&mut self.parts[..], &mut self.others);
             for (i, of_rows) in (start..).step_by(ROWS).zip(fours) {
                 let pairs = std::array::from_fn(|row| pair(i + row));
                 if sizes.hold_all(&pairs) {
                     for (&group, x) in of_rows.iter().zip(pairs) {
-                        self.parts[group as usize].add(x, &sizes);
+                        parts[group as usize].add(x, &sizes);
                     }
                 } else {
-                    of_rows
-                        .iter()
-                        .zip(pairs)
-                        .for_each(|(&group, x)| self.add_pair(group, x, &sizes));
+                    for (&group, x) in of_rows.iter().zip(pairs) {
+                        add_pair(parts, others, &sizes, group, x);
+                    }
                 }
             }
             let end = start + groups.len();
             for (i, &group) in (end - rest.len()..).zip(rest) {
-                self.add_pair(group, pair(i), &sizes);
+                add_pair(parts, others, &sizes, group, pair(i));
             }
             self.n_added += groups.len() as u32;
             self.choose_sizes();
@@ -187,14 +248,29 @@ impl ExactRows {
         }
     }
 
-    /// Adds the one or two numbers of a row to a group's sums; the caller sees to the number of rows.
-    #[inline]
-    fn add_pair(&mut self, group: u32, x: Lanes, sizes: &Sizes) {
-        if sizes.holds(x) {
-            self.parts[group as usize].add(x, sizes);
-        } else {
-            self.count_exactly(group as usize, 0, &x[..self.width]);
+    /// [`ExactRows::add_pairs`] of the differences of cells to the points of their rows' groups, in units, and the squares of
+    /// these: in three quarters of the time.
+    pub fn add_squares(&mut self, groups: &[u32], cells: &[f64], points: &[f64], unit: f64) {
+        self.has_roots = true;
+        let blocks = groups.chunks(MOST_ROWS as usize).zip(cells.chunks(MOST_ROWS as usize));
+        for (groups, cells) in blocks {
+            let Some(sizes) = self.sizes_for(groups.len()) else { return };
+            let (parts, others) = (&mut self.parts[..], &mut self.others);
+            match unit == 1.0 {
+                true => add_squares(parts, others, &sizes, groups, cells, points, |x| x), // saves a division
+                false => add_squares(parts, others, &sizes, groups, cells, points, |x| x / unit),
+            }
+            self.n_added += groups.len() as u32;
+            self.choose_sizes();
         }
+    }
+
+    /// Makes room for rows of at most two numbers; returns the sizes. None if rows have no numbers.
+    fn sizes_for(&mut self, n_rows: usize) -> Option<Sizes> {
+        if self.n_added + n_rows as u32 > MOST_ROWS {
+            self.flush();
+        }
+        self.sizes.first().copied()
     }
 
     /// Adds 1 to a group's sum of one column to which nothing else is added.
@@ -226,43 +302,36 @@ impl ExactRows {
     /// there are rows enough.
     #[cold]
     fn add_others(&mut self, group: usize, first: usize, row: &[f64]) {
-        self.count_exactly(group, first, row);
+        self.others.add(group, first, row);
         if self.n_added == MOST_ROWS {
             self.flush();
         }
         self.choose_sizes();
     }
 
-    /// Gives numbers to the counters at once.
-    #[cold]
-    fn count_exactly(&mut self, group: usize, first: usize, row: &[f64]) {
-        for (column, &x) in (first..).zip(row) {
-            self.sums.add(group * self.width + column, x);
-            let largest = &mut self.largest[column / LANES][column % LANES];
-            *largest = largest.max(x.abs());
-        }
-        self.n_missed += 1;
-    }
-
     /// Chooses the sizes of numbers anew if many were of others: those of the largest that were.
     fn choose_sizes(&mut self) {
         let n_held = self.n_flushed.saturating_add(self.n_added);
-        if self.n_missed < MOST_MISSED || self.n_missed < n_held / MOST_MISSED_OF {
+        if self.others.n_rows < MOST_MISSED || self.others.n_rows < n_held / MOST_MISSED_OF {
             return;
         }
         self.flush();
-        for (sizes, largest) in self.sizes.iter_mut().zip(&mut self.largest) {
+        for (sizes, largest) in self.sizes.iter_mut().zip(&mut self.others.largest) {
             for (lane, x) in std::mem::take(largest).into_iter().enumerate() {
                 sizes.choose(lane, x);
             }
+            if self.has_roots {
+                sizes.choose_roots();
+            }
         }
-        (self.n_missed, self.n_flushed) = (0, 0);
+        (self.others.n_rows, self.n_flushed) = (0, 0);
     }
 
     /// Gives what was added as doubles to the counters.
     fn flush(&mut self) {
         self.n_flushed = self.n_flushed.saturating_add(std::mem::take(&mut self.n_added));
-        if self.width == 0 {
+        let Others { sums, width, .. } = &mut self.others;
+        if *width == 0 {
             return;
         }
         let groups = self.parts.chunks_mut(self.sizes.len()).enumerate();
@@ -270,7 +339,7 @@ impl ExactRows {
             for (column, parts) in (0..).step_by(LANES).zip(parts) {
                 let Parts { high, low } = std::mem::take(parts);
                 for (lane, x) in high.into_iter().chain(low).enumerate().filter(|x| x.1 != 0.0) {
-                    self.sums.add(group * self.width + column + lane % LANES, x);
+                    sums.add(group * *width + column + lane % LANES, x);
                 }
             }
         }
@@ -279,6 +348,54 @@ impl ExactRows {
     /// The sums, group after group.
     pub fn finish(mut self) -> ExactSums {
         self.flush();
-        self.sums
+        self.others.sums
+    }
+}
+
+/// Adds the one or two numbers of a row to a group's sums; the caller sees to the number of rows.
+#[inline]
+fn add_pair(parts: &mut [Parts], others: &mut Others, sizes: &Sizes, group: u32, x: Lanes) {
+    if sizes.holds(x) {
+        parts[group as usize].add(x, sizes);
+    } else {
+        others.add(group as usize, 0, &x[..others.width]);
+    }
+}
+
+/// [`ExactRows::add_squares`] of one block. Not inlined: only of a parameter the compiler knows that it is aligned.
+#[inline(never)]
+fn add_squares(
+    parts: &mut [Parts],
+    others: &mut Others,
+    sizes: &Sizes,
+    groups: &[u32],
+    cells: &[f64],
+    points: &[f64],
+    in_units: impl Fn(f64) -> f64,
+) {
+    // Of one length, so that a group is looked for in both at once.
+    let points = &points[..parts.len()];
+    let square = |group: u32, cell: f64| {
+        let x = in_units(cell - points[group as usize]);
+        [x, x * x]
+    };
+    let (least, most) = sizes.of_squares();
+    let (fours, rest) = groups.as_chunks::<ROWS>();
+    let (cells, rest_of_cells) = cells.as_chunks::<ROWS>();
+    for (groups, cells) in fours.iter().zip(cells) {
+        let pairs: [Lanes; ROWS] = std::array::from_fn(|row| square(groups[row], cells[row]));
+        let [[_, a], [_, b], [_, c], [_, d]] = pairs;
+        if least <= min(min(a, b), min(c, d)) && max(max(a, b), max(c, d)) <= most {
+            for (&group, x) in groups.iter().zip(pairs) {
+                parts[group as usize].add(x, sizes);
+            }
+        } else {
+            for (&group, x) in groups.iter().zip(pairs) {
+                add_pair(parts, others, sizes, group, x);
+            }
+        }
+    }
+    for (&group, &cell) in rest.iter().zip(rest_of_cells) {
+        add_pair(parts, others, sizes, group, square(group, cell));
     }
 }
