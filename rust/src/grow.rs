@@ -23,7 +23,7 @@ use crate::index::BinnedColumn;
 use crate::memory;
 use crate::node_sums::{BaseNode, NodeSums};
 use crate::parallel::Monitor;
-use crate::partition::{Partition, Segment, others_go_left};
+use crate::partition::{self, Partition, Segment, others_go_left};
 use crate::placement;
 use crate::search::{BestCut, Engine, NodeSearch};
 use crate::table::{Column, Table};
@@ -122,9 +122,9 @@ impl<'a> GrowingTree<'a> {
     /// Gives all nodes their sums; those that come later get theirs when they are made. All rows of leaves are searched
     /// from here on.
     pub fn end_base(&mut self) {
-        for id in self.leaves().collect::<Vec<_>>() {
-            self.nodes[id].segment = self.partition.restore(self.nodes[id].segment);
-        }
+        let leaves = self.nodes.iter_mut().filter(|node| node.test == Test::Leaf);
+        let mut segments: Vec<&mut Segment> = leaves.map(|leaf| &mut leaf.segment).collect();
+        self.partition.restore(&mut segments);
         let of_node = |node: &GrownNode| match node.test {
             Test::Leaf => BaseNode::Leaf(self.partition.all(node.segment)),
             _ => BaseNode::Inner { left: node.left },
@@ -154,14 +154,13 @@ impl<'a> GrowingTree<'a> {
 
     /// The leaf of each row, as a node id.
     fn leaf_of_row(&self) -> Vec<u32> {
-        let mut leaf_of_row: Vec<u32> =
-            memory::zeros(self.nodes[0].segment.len(), "the leaves of the rows");
-        for id in self.leaves() {
-            for &row in self.partition.all(self.nodes[id].segment) {
-                leaf_of_row[row as usize] = id as u32;
-            }
-        }
-        leaf_of_row
+        let runs = |id: usize| {
+            let segment = self.nodes[id].segment;
+            [self.partition.active(segment), self.partition.dropped(segment)]
+                .map(|run| (id as u32, run))
+        };
+        let runs: Vec<(u32, &[u32])> = self.leaves().flat_map(runs).collect();
+        partition::numbers_of_rows(&runs, self.nodes[0].segment.len())
     }
 
     /// The leaves' ids in ascending order.

@@ -5,8 +5,8 @@
 //! while it grows, are added up at its end: the leaves, row by row, of which inner nodes are the sums.
 
 use crate::exact::{self, ExactRows, ExactSums};
-use crate::memory;
 use crate::parallel;
+use crate::partition::numbers_of_rows;
 
 /// Nodes of at least so many rows hold their exact sums until they are split.
 const MIN_EXACT_ROWS: usize = 1024;
@@ -162,26 +162,24 @@ impl<'a> NodeSums<'a> {
 }
 
 /// The exact sums of the leaves, `width` each, by node; none for inner nodes.
-fn sums_of_leaves(
+fn sums_of_leaves<'r>(
     sum: &SumExactly<'_>,
     width: usize,
-    nodes: &[BaseNode<'_>],
+    nodes: &[BaseNode<'r>],
 ) -> Vec<Option<ExactSums>> {
-    let rows_of =
-        |node: &BaseNode<'_>| if let BaseNode::Leaf(rows) = node { rows.len() } else { 0 };
     if nodes.len() * width > MAX_SIDE_BY_SIDE {
         return parallel::map(nodes, |node| match node {
             BaseNode::Leaf(rows) => Some(sum(SummedRows::Some(rows))),
             BaseNode::Inner { .. } => None,
         });
     }
-    let mut groups: Vec<u32> =
-        memory::zeros(nodes.iter().map(rows_of).sum(), "the leaves of the rows");
-    for (id, node) in nodes.iter().enumerate() {
-        if let BaseNode::Leaf(rows) = node {
-            rows.iter().for_each(|&row| groups[row as usize] = id as u32);
-        }
-    }
+    let run = |(id, node): (usize, &BaseNode<'r>)| match *node {
+        BaseNode::Leaf(rows) => Some((id as u32, rows)),
+        BaseNode::Inner { .. } => None,
+    };
+    let leaves: Vec<(u32, &[u32])> = nodes.iter().enumerate().filter_map(run).collect();
+    let n_rows = leaves.iter().map(|(_, rows)| rows.len()).sum();
+    let groups = numbers_of_rows(&leaves, n_rows);
     let all = sum(SummedRows::Grouped { groups: &groups, n_groups: nodes.len() });
     let of_node = |(id, node): (usize, &BaseNode<'_>)| match node {
         BaseNode::Leaf(_) => Some(ExactSums::gather(&[(&all, id * width..(id + 1) * width)])),
@@ -192,7 +190,7 @@ fn sums_of_leaves(
 
 /// A node of a base.
 pub(crate) enum BaseNode<'r> {
-    /// With its rows.
+    /// With its rows, ascending.
     Leaf(&'r [u32]),
     /// The right child follows the left one.
     Inner { left: usize },

@@ -10,7 +10,7 @@
 //!                      left child            right child
 //! ```
 //!
-//! Memory: 4 bytes per row for the whole tree, and as much again while a node is split.
+//! Memory: 4 bytes per row for the whole tree, and 20 per row of a node while it is split.
 
 use crate::memory;
 use crate::parallel;
@@ -78,25 +78,20 @@ impl Partition {
         &self.rows[segment.start..][..segment.len]
     }
 
-    /// Makes every row of the node active again, in the order of the rows; returns the segment in which they are.
-    /// O(rows of the node): a merge of two ascending runs.
-    pub fn restore(&mut self, segment: Segment) -> Segment {
-        if segment.active < segment.len {
-            let merged = {
-                let mut dropped = self.dropped(segment).iter().copied().peekable();
-                let mut merged = memory::reserved(segment.len, "the rows of a node");
-                for &row in self.active(segment) {
-                    while let Some(earlier) = dropped.next_if(|&other| other < row) {
-                        merged.push(earlier);
-                    }
-                    merged.push(row);
-                }
-                merged.extend(dropped);
-                merged
-            };
-            self.rows[segment.start..][..segment.len].copy_from_slice(&merged);
-        }
-        Segment { active: segment.len, ..segment }
+    /// Makes every row of some nodes, none above another, active again, in the order of the rows; the segments become those
+    /// in which they are. O(rows of the nodes): a merge of two ascending runs each.
+    pub fn restore(&mut self, segments: &mut [&mut Segment]) {
+        segments.sort_unstable_by_key(|segment| (segment.start, segment.len)); // those without rows first
+        let mut rest = (0, &mut self.rows[..]);
+        let mut of_node = |segment: &Segment| {
+            let (start, rows) = std::mem::take(&mut rest);
+            let (rows, others) = rows[segment.start - start..].split_at_mut(segment.len);
+            rest = (segment.start + segment.len, others);
+            (segment.active, rows)
+        };
+        let nodes: Vec<(usize, &mut [u32])> = segments.iter().map(|s| of_node(s)).collect();
+        parallel::map(nodes, |(active, rows)| merge(rows, active));
+        segments.iter_mut().for_each(|segment| segment.active = segment.len);
     }
 
     /// Splits a node, keeping the order of rows. Returns the two sides, and the rows that were active until now.
@@ -158,6 +153,41 @@ impl Partition {
     }
 }
 
+/// Merges the first rows, so many, and the others, both ascending.
+fn merge(rows: &mut [u32], n_first: usize) {
+    if n_first == rows.len() {
+        return;
+    }
+    let (first, others) = rows.split_at(n_first);
+    let mut others = others.iter().copied().peekable();
+    let mut merged = memory::reserved(rows.len(), "the rows of a node");
+    for &row in first {
+        while let Some(earlier) = others.next_if(|&other| other < row) {
+            merged.push(earlier);
+        }
+        merged.push(row);
+    }
+    merged.extend(others);
+    rows.copy_from_slice(&merged);
+}
+
+/// By row, of `n_rows`, the number that comes with the run it is in. Each row is in one of the runs, which are ascending.
+pub(crate) fn numbers_of_rows(runs: &[(u32, &[u32])], n_rows: usize) -> Vec<u32> {
+    const LEAST: usize = 1 << 14;
+    let mut numbers: Vec<u32> = memory::zeros(n_rows, "the leaves of the rows");
+    let share = parallel::even_share(n_rows, LEAST);
+    parallel::map(numbers.chunks_mut(share).enumerate(), |(i, numbers)| {
+        let start = i * share;
+        let place = |end: usize, run: &[u32]| run.partition_point(|&row| (row as usize) < end);
+        for &(number, run) in runs {
+            for &row in &run[place(start, run)..place(start + numbers.len(), run)] {
+                numbers[row as usize - start] = number;
+            }
+        }
+    });
+    numbers
+}
+
 /// Where the rows of one block go; the first of each pair is the left side. Each has room for all of them: vectors that
 /// grow bit by bit make threads wait for each other, for memory that one gave back is another's to use again.
 struct Sides {
@@ -202,7 +232,28 @@ mod tests {
         );
         assert_eq!(partition.all(ll), [4, 6, 2]);
         assert_eq!(partition.all(lr), [0]);
-        let ll = partition.restore(ll);
+        let runs = [ll, lr, right].map(|node| [partition.active(node), partition.dropped(node)]);
+        let runs: Vec<(u32, &[u32])> =
+            (7..).zip(runs).flat_map(|(i, runs)| runs.map(|run| (i, run))).collect();
+        assert_eq!(numbers_of_rows(&runs, 8), [8, 9, 7, 9, 7, 9, 7, 9]);
+        let (mut right, mut ll) = (right, ll);
+        partition.restore(&mut [&mut right, &mut ll]);
         assert_eq!(partition.active(ll), [2, 4, 6]);
+        assert_eq!(partition.active(right), [1, 3, 5, 7]);
+        assert!(partition.dropped(ll).is_empty() && partition.dropped(right).is_empty());
+        assert_eq!(partition.active(lr), [0]);
+    }
+
+    #[test]
+    fn rows_have_the_number_of_their_run_on_any_number_of_threads() {
+        let runs: Vec<Vec<u32>> = (0..3)
+            .map(|i| (0..70_000).filter(|row| row % 1000 * (row % 1000) % 3 == i).collect())
+            .collect();
+        let runs: Vec<(u32, &[u32])> = (5..).zip(runs.iter().map(Vec::as_slice)).collect();
+        let expected: Vec<u32> = (0..70_000).map(|row| 5 + row % 1000 * (row % 1000) % 3).collect();
+        for n_threads in [1, 3] {
+            let found = parallel::with_pool(n_threads, || numbers_of_rows(&runs, 70_000));
+            assert_eq!(found.unwrap(), expected);
+        }
     }
 }
