@@ -40,46 +40,63 @@ fn gap_of(
     rows: &[u32],
     is_below: impl Fn(f64) -> bool + Sync,
 ) -> Gap {
-    let bin = |row: u32| usize::from(binned.codes[row as usize]);
-    let mut has_rows = [false; MAX_BINS];
-    let share = parallel::even_share(rows.len(), MIN_BLOCK);
-    let of_blocks = parallel::map(rows.chunks(share), |rows| {
-        let mut has_rows = [false; MAX_BINS];
-        rows.iter().for_each(|&row| has_rows[bin(row)] = true);
-        has_rows
-    });
-    for of_block in of_blocks {
-        has_rows.iter_mut().zip(of_block).for_each(|(has_rows, found)| *has_rows |= found);
-    }
-    if let Some(missing) = binned.missing() {
-        has_rows[usize::from(missing)] = false;
-    }
     // Whether a bin lies below the cut; none where the cut goes through it.
-    let sides = binned.per_bin(|low, high| {
+    let mut sides = binned.per_bin(|low, high| {
         let side = is_below(low);
         (side == is_below(high)).then_some(side)
     });
+    sides.truncate(binned.missing().map_or(binned.n_bins(), usize::from));
+    // The values next to the cut are mostly in the bins next to it.
+    let last_below = sides.iter().rposition(|&side| side == Some(true));
+    let first_above = sides.iter().position(|&side| side == Some(false));
+    let through = (0..sides.len()).filter(|&bin| sides[bin].is_none());
+    let next: Vec<usize> = through.chain(last_below).chain(first_above).collect();
+    let look = |bins: &[usize]| look_at((column, binned), rows, bins, &sides, &is_below);
+    let (mut gap, has_rows) = look(&next);
+    let nearest = |bin: Option<usize>| bin.filter(|bin| !next.contains(bin));
     let present = || (0..sides.len()).filter(|&bin| has_rows[bin]);
-    let next_below = present().rfind(|&bin| sides[bin] == Some(true));
-    let next_above = present().find(|&bin| sides[bin] == Some(false));
-    let through = present().filter(|&bin| sides[bin].is_none());
-    let (mut gap, mut is_read) = (Gap::OPEN, [false; MAX_BINS]);
-    for bin in through.chain(next_below).chain(next_above) {
-        match sides[bin] {
-            Some(side) if binned.low[bin] == binned.high[bin] => gap.narrow(binned.low[bin], side),
-            _ => is_read[bin] = true,
-        }
+    let below = nearest(present().rfind(|&bin| sides[bin] == Some(true)));
+    let above = nearest(present().find(|&bin| sides[bin] == Some(false)));
+    let others: Vec<usize> = below.into_iter().chain(above).collect();
+    if !others.is_empty() {
+        gap.narrow_to(look(&others).0);
     }
-    if is_read.contains(&true) {
-        let of_blocks = parallel::map(rows.chunks(share), |rows| {
-            let mut gap = Gap::OPEN;
-            for &row in rows.iter().filter(|&&row| is_read[bin(row)]) {
+    gap
+}
+
+/// The values beside a cut in some of the bins, each on one side of it or, where `sides` says none, on both; and in which bins
+/// the rows are.
+fn look_at(
+    (column, binned): (&Column<'_>, &BinnedColumn),
+    rows: &[u32],
+    bins: &[usize],
+    sides: &[Option<bool>],
+    is_below: impl Fn(f64) -> bool + Sync,
+) -> (Gap, [bool; MAX_BINS]) {
+    let mut is_read = [false; MAX_BINS];
+    bins.iter().for_each(|&bin| is_read[bin] = binned.low[bin] < binned.high[bin]);
+    let share = parallel::even_share(rows.len(), MIN_BLOCK);
+    let of_blocks = parallel::map(rows.chunks(share), |rows| {
+        let (mut gap, mut has_rows) = (Gap::OPEN, [false; MAX_BINS]);
+        for &row in rows {
+            let bin = usize::from(binned.codes[row as usize]);
+            has_rows[bin] = true;
+            if is_read[bin] {
                 let x = column.get(row as usize);
                 gap.narrow(x, is_below(x));
             }
-            gap
-        });
-        of_blocks.into_iter().for_each(|of_block| gap.narrow_to(of_block));
+        }
+        (gap, has_rows)
+    });
+    let (mut gap, mut has_rows) = (Gap::OPEN, [false; MAX_BINS]);
+    for (of_block, found) in of_blocks {
+        gap.narrow_to(of_block);
+        has_rows.iter_mut().zip(found).for_each(|(has_rows, found)| *has_rows |= found);
     }
-    gap
+    for &bin in bins.iter().filter(|&&bin| has_rows[bin] && !is_read[bin]) {
+        if let Some(side) = sides[bin] {
+            gap.narrow(binned.low[bin], side);
+        }
+    }
+    (gap, has_rows)
 }

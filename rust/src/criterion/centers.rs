@@ -23,7 +23,7 @@ use super::label_counts::OneHot;
 use super::level_mistakes::LevelShares;
 use super::{CenterCut, RowSums};
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::{Index, MAX_BINS};
 use crate::parallel;
 use crate::table::Table;
 
@@ -427,7 +427,7 @@ impl ColumnEnds for TableEnds<'_, '_> {
         let binned = self.index.column(feature);
         let mut found = vec![vec![]; centers.len()];
         // Only bins within reach of a center matter, and most of those are one value.
-        let mut wanted = vec![false; binned.n_bins()];
+        let mut wanted = [false; MAX_BINS];
         let near = |x: f64, center: &Coordinate| (x - center.high).abs() <= reach;
         let ends = binned.low.iter().copied().zip(binned.high.iter().copied());
         for (wanted, (low, high)) in wanted.iter_mut().zip(ends) {
@@ -442,9 +442,15 @@ impl ColumnEnds for TableEnds<'_, '_> {
             let column = self.table.column(feature);
             let blocks = binned.codes.chunks(BLOCK).enumerate();
             let blocks = parallel::map(blocks, |(block, codes)| {
-                let wanted = codes.iter().enumerate().filter(|(_, c)| wanted[usize::from(**c)]);
-                let mut found = Vec::new();
-                for x in wanted.map(|(i, _)| column.get(block * BLOCK + i)) {
+                // Without a branch, and all cells at once: each may be far from the others in memory.
+                let (mut rows, mut n_rows) = (vec![0; codes.len()], 0);
+                for (row, &code) in (block * BLOCK..).zip(codes) {
+                    rows[n_rows] = row as u32;
+                    n_rows += usize::from(wanted[usize::from(code)]);
+                }
+                let (mut cells, mut found) = (Vec::new(), Vec::new());
+                column.gather(&rows[..n_rows], &mut cells);
+                for x in cells {
                     let clusters = (0..centers.len()).filter(|&c| near(x, &centers[c]));
                     found.extend(clusters.map(|cluster| (cluster, x)));
                 }
