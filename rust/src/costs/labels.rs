@@ -13,6 +13,10 @@ use crate::table::{Column, MISSING_LEVEL, Table, all_finite};
 /// Rows whose costs are formed together; the inner loops run over them.
 const LANES: usize = 16;
 
+/// Cells of a few rows that are read at once, so many that they stay in the first cache, and most rows of them.
+const CELLS_AT_ONCE: usize = 2048;
+const MOST_AT_ONCE: usize = 8 * LANES;
+
 /// Differences below this share of the cost are rounding, not regret.
 pub(super) const ROUNDING: f64 = 1e-13;
 
@@ -109,40 +113,45 @@ pub(crate) fn exact_label_costs(
     let mut regrets: Vec<f64> = memory::zeros(n * k, "the regrets of the rows");
     let mut nearest: Vec<u32> = memory::zeros(n, "the labels of the rows");
     const ROWS: usize = 64 * LANES;
+    let at_once = CELLS_AT_ONCE / numbers.len().max(1) / LANES * LANES;
+    let at_once = at_once.clamp(LANES, MOST_AT_ONCE);
     let blocks = regrets.chunks_mut(ROWS * k).zip(nearest.chunks_mut(ROWS)).enumerate();
     let minima = parallel::map(blocks, |(block, (regrets, nearest))| {
         let mut minimum = ExactRows::new(1, LANES); // by the place of a row in its tile
         if table.stopped() {
             return minimum.finish();
         }
-        let mut cells = vec![0.0; numbers.len() * LANES];
+        let mut cells = vec![0.0; numbers.len() * at_once];
         let mut has_gaps = false;
-        for (tile, (regrets, nearest)) in
-            regrets.chunks_mut(LANES * k).zip(nearest.chunks_mut(LANES)).enumerate()
-        {
-            let start = block * ROWS + tile * LANES;
-            read_tile(&numbers, start, nearest.len(), &mut cells);
-            loop {
-                if has_gaps {
-                    tile_costs::<true>(&cells, &centers, metric, regrets, k);
-                } else {
-                    tile_costs::<false>(&cells, &centers, metric, regrets, k);
+        // Column after column of levels for so many rows, what its levels cost stays in the first cache.
+        let parts = regrets.chunks_mut(at_once * k).zip(nearest.chunks_mut(at_once)).enumerate();
+        for (part, (regrets, nearest)) in parts {
+            let start = block * ROWS + part * at_once;
+            read_rows(&numbers, start, nearest.len(), &mut cells);
+            let tiles = cells.chunks((LANES * numbers.len()).max(1));
+            for (cells, costs) in tiles.zip(regrets.chunks_mut(LANES * k)) {
+                if !has_gaps {
+                    tile_costs::<false>(cells, &centers, metric, costs, k);
+                    // One gap seldom comes alone: so is the rest of the block taken.
+                    has_gaps = costs.chunks(k).any(|row| row[0].is_nan());
                 }
-                levels.iter().for_each(|column| column.add(start, regrets, k));
+                if has_gaps {
+                    tile_costs::<true>(cells, &centers, metric, costs, k);
+                }
+            }
+            levels.iter().for_each(|column| column.add(start, regrets, k));
+            let tiles = regrets.chunks_mut(LANES * k).zip(nearest.chunks_mut(LANES));
+            for (tile, (regrets, nearest)) in tiles.enumerate() {
                 let mut least = [0.0; LANES];
-                let rows = regrets.chunks_mut(k).zip(&mut *nearest).zip(&mut least);
+                let rows = regrets.chunks_mut(k).zip(nearest).zip(&mut least);
                 for (i, ((row, label), least)) in rows.enumerate() {
-                    let weight = weights.map_or(1.0, |w| w[start + i]);
+                    let weight = weights.map_or(1.0, |w| w[start + tile * LANES + i]);
                     let (cheapest, cost) = to_regrets(row, weight);
                     *label = cheapest;
                     *least = weight * cost;
                 }
-                if has_gaps || !least.iter().any(|cost| cost.is_nan()) {
-                    // What overflows is an error below.
-                    minimum.add(0, &least.map(|x| if x.is_nan() { f64::INFINITY } else { x }));
-                    break;
-                }
-                has_gaps = true; // one gap seldom comes alone: so is the rest of the block taken
+                // What overflows is an error below.
+                minimum.add(0, &least.map(|x| if x.is_nan() { f64::INFINITY } else { x }));
             }
         }
         minimum.finish()
@@ -183,22 +192,34 @@ impl LevelCosts<'_> {
     pub fn add(&self, start: usize, out: &mut [f64], k: usize) {
         // A loop over a number of labels that the compiler knows is quicker.
         match k {
-            1 => self.add_inlined(start, out, 1),
-            2 => self.add_inlined(start, out, 2),
-            3 => self.add_inlined(start, out, 3),
-            4 => self.add_inlined(start, out, 4),
-            8 => self.add_inlined(start, out, 8),
-            _ => self.add_inlined(start, out, k),
+            1 => self.add_fixed::<1>(start, out),
+            2 => self.add_fixed::<2>(start, out),
+            3 => self.add_fixed::<3>(start, out),
+            4 => self.add_fixed::<4>(start, out),
+            5 => self.add_fixed::<5>(start, out),
+            6 => self.add_fixed::<6>(start, out),
+            7 => self.add_fixed::<7>(start, out),
+            8 => self.add_fixed::<8>(start, out),
+            _ => {
+                for (row, costs) in (start..).zip(out.chunks_exact_mut(k)) {
+                    let code = self.codes[row];
+                    if code != MISSING_LEVEL {
+                        let of_level = &self.costs[usize::from(code) * k..][..k];
+                        costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
+                    }
+                }
+            }
         }
     }
 
-    #[inline(always)]
-    fn add_inlined(&self, start: usize, out: &mut [f64], k: usize) {
-        for (row, costs) in (start..).zip(out.chunks_exact_mut(k)) {
+    /// [`LevelCosts::add`] of `K` labels.
+    fn add_fixed<const K: usize>(&self, start: usize, out: &mut [f64]) {
+        let of_levels = self.costs.as_chunks::<K>().0;
+        for (row, costs) in (start..).zip(out.as_chunks_mut::<K>().0) {
             let code = self.codes[row];
             if code != MISSING_LEVEL {
-                let of_level = &self.costs[usize::from(code) * k..][..k];
-                costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
+                let of_level = &of_levels[usize::from(code)];
+                (0..K).for_each(|label| costs[label] += of_level[label]);
             }
         }
     }
@@ -223,15 +244,17 @@ fn level_costs<'a>(
     Ok(columns)
 }
 
-/// `LANES` rows of the columns in their units, column by column; lanes past the last row are computed and not read.
-/// `cells` holds a run of `LANES` per column.
-fn read_tile(columns: &[NumberColumn<'_, '_>], start: usize, rows: usize, cells: &mut [f64]) {
-    for (&(column, shift, scale), out) in columns.iter().zip(cells.chunks_mut(LANES)) {
-        column.read(start, &mut out[..rows]);
-        if scale == 1.0 {
-            out.iter_mut().for_each(|x| *x -= shift);
-        } else {
-            out.iter_mut().for_each(|x| *x = (*x - shift) / scale);
+/// At most [`MOST_AT_ONCE`] rows of the columns in their units, in tiles of [`LANES`] rows: `cells` holds a run of `LANES` per
+/// column, tile after tile. Those past the last row are computed with and not read.
+fn read_rows(columns: &[NumberColumn<'_, '_>], start: usize, rows: usize, cells: &mut [f64]) {
+    let (tiles, mut of_column) = (cells.as_chunks_mut::<LANES>().0, [0.0; MOST_AT_ONCE]);
+    for (place, &(column, shift, scale)) in columns.iter().enumerate() {
+        column.read(start, &mut of_column[..rows]);
+        let tiles = tiles.iter_mut().skip(place).step_by(columns.len());
+        for (tile, cells) in tiles.zip(of_column.as_chunks::<LANES>().0) {
+            for (out, x) in tile.iter_mut().zip(cells) {
+                *out = if scale == 1.0 { x - shift } else { (x - shift) / scale };
+            }
         }
     }
 }
