@@ -163,7 +163,7 @@ impl Task<'_> {
         for _ in 0..8 {
             let feature = rng.usize(0..self.ranks.n_features());
             let cut = self.ranks.cut_at(feature, *rng.choice(rows)?, rng);
-            let n_left = rows.iter().filter(|&&row| self.ranks.goes_left(cut, row)).count();
+            let n_left = rows.iter().filter(|&&row| self.ranks.goes_left(&cut, row)).count();
             if n_left >= least && n_left + least <= rows.len() {
                 return Some(cut);
             }
@@ -246,7 +246,7 @@ impl Task<'_> {
             if other.nodes[at].n_leaves() <= tree.nodes[id].n_leaves() + spare && apart < best.0 {
                 best = (apart, Some(at));
             }
-            at = other.children(at)[usize::from(!self.ranks.goes_left(cut, row))];
+            at = other.children(at)[usize::from(!self.ranks.goes_left(&cut, row))];
         }
         let mut patch = other.subtree(best.1?);
         if let Some(most) = self.limits.max_depth {

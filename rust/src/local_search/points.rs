@@ -12,7 +12,7 @@ use crate::costs::LevelCosts;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel::{self, Monitor};
-use crate::table::MISSING_LEVEL;
+use crate::table::{MISSING_LEVEL, has_missing_levels};
 
 /// Rows whose costs are one task.
 pub(super) const ROWS_PER_TASK: usize = 1024;
@@ -149,8 +149,7 @@ impl<'a> Points<'a> {
 
     /// Whether a coordinate is missing.
     pub fn has_gaps(&self) -> bool {
-        let is_missing =
-            |column: &PlacedLevels<'_>| column.codes.iter().any(|&v| v == MISSING_LEVEL);
+        let is_missing = |column: &PlacedLevels<'_>| has_missing_levels(&column.codes);
         self.z.iter().any(|x| x.is_nan()) || self.levels.iter().any(is_missing)
     }
 
@@ -171,10 +170,15 @@ impl<'a> Points<'a> {
 
     /// The weights of the levels of a column among some rows, missing ones last.
     pub(super) fn level_weights(&self, column: &PlacedLevels<'_>, rows: &[u32]) -> Vec<f64> {
-        let mut weights = vec![0.0; usize::from(MISSING_LEVEL) + 1];
-        for &row in rows {
-            weights[usize::from(column.codes[row as usize])] += self.weight(row);
+        const WIDTH: usize = MISSING_LEVEL as usize + 1;
+        let level = |row: u32| usize::from(column.codes[row as usize]);
+        if self.weights.is_none() {
+            let mut counts = [0_u32; WIDTH];
+            rows.iter().for_each(|&row| counts[level(row)] += 1);
+            return counts[..column.places.len()].iter().map(|&count| f64::from(count)).collect();
         }
+        let mut weights = vec![0.0; WIDTH];
+        rows.iter().for_each(|&row| weights[level(row)] += self.weight(row));
         weights.truncate(column.places.len());
         weights
     }

@@ -243,7 +243,7 @@ impl Ranks {
 
     /// Whether a row goes left.
     #[inline]
-    pub fn goes_left(&self, cut: RankCut, row: u32) -> bool {
+    pub fn goes_left(&self, cut: &RankCut, row: u32) -> bool {
         cut.left.holds(self.rank(cut.feature as usize, row))
     }
 

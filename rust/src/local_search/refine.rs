@@ -104,7 +104,8 @@ impl Refine<'_> {
         let before = tree.subtree(id);
         if let Some(found) = found {
             let on_the_left = kept.iter().zip(&values);
-            let on_the_left = on_the_left.filter(|(row, _)| self.ranks.goes_left(found.cut, **row));
+            let on_the_left =
+                on_the_left.filter(|(row, _)| self.ranks.goes_left(&found.cut, **row));
             let sum: f64 = on_the_left.map(|(_, x)| x[0]).sum();
             if sum > all - sum {
                 tree.exchange(id);
@@ -145,7 +146,7 @@ impl Refine<'_> {
 
     /// The label that a row gets under a node.
     fn label(&self, tree: &Segments, mut id: usize, row: u32) -> u32 {
-        while let Some(cut) = tree.nodes[id].cut {
+        while let Some(cut) = &tree.nodes[id].cut {
             let step = if self.ranks.goes_left(cut, row) { 1 } else { 1 + tree.nodes[id + 1].size };
             id += step;
         }

@@ -9,7 +9,7 @@ use fastrand::Rng;
 
 use super::objective::RowCosts;
 use super::ranks::{RankCut, Ranks};
-use super::segments::{Node, Segments};
+use super::segments::{Node, Segments, partition};
 use super::sweep::{NodeRows, ScoredCut, Sweep, Work};
 use crate::grow::Limits;
 use crate::parallel::Monitor;
@@ -262,18 +262,18 @@ impl<const K: usize> Growth<'_, K> {
     fn split(&mut self, id: usize) -> [usize; 2] {
         let Open { node: Node { start, len, .. }, depth, best, .. } = self.nodes[id];
         let Some(ScoredCut { cut, .. }) = best else { return [id, id] };
-        let range = start..start + len;
-        let (mut left, mut right) = ((vec![], vec![]), (vec![], vec![]));
-        for (&row, &value) in self.rows[range.clone()].iter().zip(&self.values[range]) {
-            let side = if self.of.ranks.goes_left(cut, row) { &mut left } else { &mut right };
-            side.0.push(row);
-            side.1.push(value);
-        }
-        let (middle, stop) = (start + left.0.len(), start + len);
-        for (range, side) in [(start..middle, left), (middle..stop, right)] {
-            self.rows[range.clone()].copy_from_slice(&side.0);
-            self.values[range].copy_from_slice(&side.1);
-        }
+        let (rows, values) =
+            (&mut self.rows[start..start + len], &mut self.values[start..start + len]);
+        // The places of the rows that go left, then those of the others, in their order.
+        let (mut places, mut others): (Vec<u32>, _) = ((0..len as u32).collect(), vec![]);
+        let n_left = partition(&mut places, &mut others, |place| {
+            self.of.ranks.goes_left(&cut, rows[place as usize])
+        });
+        let sorted: Vec<u32> = places.iter().map(|&place| rows[place as usize]).collect();
+        rows.copy_from_slice(&sorted);
+        let sorted: Vec<_> = places.iter().map(|&place| values[place as usize]).collect();
+        values.copy_from_slice(&sorted);
+        let (middle, stop) = (start + n_left, start + len);
         let left = self.open(start, middle - start, depth + 1);
         let right = self.open(middle, stop - middle, depth + 1);
         self.nodes[id].node.cut = Some(cut);

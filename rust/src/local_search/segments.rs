@@ -140,7 +140,7 @@ impl Segments {
                 continue;
             };
             let n_left = partition(&mut self.rows[start..][..len], &mut right, |row| {
-                ranks.goes_left(cut, row)
+                ranks.goes_left(&cut, row)
             });
             if n_left == 0 || n_left == len {
                 self.promote(at, usize::from(n_left == 0));
