@@ -70,11 +70,15 @@ class Texts(NamedTuple):
 
     def coded(self, levels: LevelNames) -> LevelColumn:
         """Return the codes of the rows among the levels of a column."""
-        codes = np.full(len(self.texts), MISSING_LEVEL, dtype=np.uint8)
         order = {level: code for code, level in enumerate(levels)}
         n_texts = len(self.texts)
-        for place in range(n_texts) if n_texts <= _FEW_TEXTS else self.present().tolist():
-            codes[place] = order.get(self.texts[place], MISSING_LEVEL)
+        if n_texts <= _FEW_TEXTS:
+            of_texts = [order.get(text, MISSING_LEVEL) for text in self.texts]
+            codes = np.array(of_texts, dtype=np.uint8)
+        else:
+            codes = np.full(n_texts, MISSING_LEVEL, dtype=np.uint8)
+            for place in self.present().tolist():
+                codes[place] = order.get(self.texts[place], MISSING_LEVEL)
         return LevelColumn(_engine.place_codes(_places(self.codes), codes), len(levels))
 
 
@@ -86,7 +90,7 @@ def fitted_levels(cells: Texts, name: object) -> LevelNames:
     ValueError
         If one is not valid Unicode.
     """
-    found = dict.fromkeys(cells.texts[place] for place in cells.present())
+    found = dict.fromkeys(cells.texts[place] for place in cells.present().tolist())
     check_unicode(found, f"Column {name!r} has a level")
     return tuple(found) if cells.is_ordered else tuple(sorted(found))
 

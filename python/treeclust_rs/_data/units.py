@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -260,23 +260,38 @@ class WeightedRows(Generic[Rows]):
             )
         )
 
-    def encoded_means(self, groups: Codes, near: FloatArray) -> GroupMeans:
+    def encoded_means(
+        self,
+        groups: Codes,
+        near: FloatArray,
+        level_weights: Mapping[int, FloatArray] | None = None,
+    ) -> GroupMeans:
         """Return weight, mean and spread of groups of rows in the coordinates of `encoding`.
 
         `near`: n_groups x encoded columns, a guess of the means in the columns' own units, which
-        stands where a group has no observed cell.
+        stands where a group has no observed cell. `level_weights`: what the method of this name
+        returns for each column of levels and these groups, if it is known.
         """
         if isinstance(self.rows, SparseTable) or self.rows.levels is None:
             return self.group_means(groups, near)
-        return self._with_levels(groups, near)
+        return self._with_levels(groups, near, level_weights)
 
-    def _with_levels(self: WeightedRows[Table], groups: Codes, near: FloatArray) -> GroupMeans:
+    def _with_levels(
+        self: WeightedRows[Table],
+        groups: Codes,
+        near: FloatArray,
+        level_weights: Mapping[int, FloatArray] | None,
+    ) -> GroupMeans:
         """Return `encoded_means` of a table with columns of levels."""
         encoding = self.encoding
         found = self.group_means(groups, encoding.numbers(near))
-        return means_with_levels(
-            encoding, found, near, lambda f: self.level_weights(f, groups, len(near))
-        )
+
+        def weights_of(f: int) -> FloatArray:
+            if level_weights is None:
+                return self.level_weights(f, groups, len(near))
+            return level_weights[f]
+
+        return means_with_levels(encoding, found, near, weights_of)
 
     def group_sums(self: WeightedRows[Table], groups: Codes, n_groups: int) -> _engine.GroupSums:
         """Return the weight and the sums in units of groups of rows."""

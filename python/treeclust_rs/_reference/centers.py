@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from .._data import (
     level_columns,
     missing_cells,
     observed_means,
+    shares_of,
     sums_by_group,
 )
 from .._engine import MISSING_LEVEL, Jobs, LabelCosts
@@ -42,6 +43,8 @@ class Centers:
     low: FloatArray
     spread: FloatArray | None = None
     """By cluster, the sum of its rows' squared distances to the mean in units, if it is known."""
+    level_weights: Mapping[int, FloatArray] | None = None
+    """By column of levels the weight of the rows of each cluster that have each level, if known."""
 
     @classmethod
     def from_own(cls, own: FloatArray, units: Units | Encoding) -> Centers:
@@ -91,11 +94,13 @@ class Centers:
         if data.rows.levels is None:
             return cls(means, high, low, found.spread)
         encoding = data.encoding
-        shares = {f: data.level_shares(f, labels, k) for f in level_columns(data.rows)}
+        weights = {f: data.level_weights(f, labels, k) for f in level_columns(data.rows)}
+        shares = {f: shares_of(of_levels) for f, of_levels in weights.items()}
         return cls(
             encoding.points(means, lambda f: shares[f] / encoding.unit_of_levels(f)),
             encoding.points(high, lambda f: shares[f]),
             encoding.points(low, lambda f: np.zeros_like(shares[f])),
+            level_weights=weights,
         )
 
 

@@ -100,21 +100,24 @@ def make_reference(
     regrets, nearest, minimum = data.label_costs(
         centers.in_units, manhattan=criterion == "kmedians"
     )
-    codes, inertia = nearest, minimum
+    codes = nearest
     if given.labels is not None:
         codes = given.labels.astype(np.uint32)
         if from_labels and follows_centers:
             warn_misfit(codes != nearest, data.weight, stacklevel=3)
-        inertia = minimum + own_regret(regrets, codes, data.threads)
     of_means = criterion == "kmeans" and labels is not None and given.centers is None
     if of_means and np.array_equal(codes, np.asarray(labels)):
         # Added up as the costs of trees about their own means: the same for the same clusters.
         means = (
             data.group_means(codes, len(classes))
             if data.rows.levels is None
-            else data.encoded_means(codes, centers.high)
+            else data.encoded_means(codes, centers.high, centers.level_weights)
         )
         inertia = float(means.spread.sum())
+    elif given.labels is not None:
+        inertia = minimum + own_regret(regrets, codes, data.threads)
+    else:
+        inertia = minimum
     return Reference(classes, codes, centers, regrets, minimum, inertia)
 
 

@@ -143,13 +143,21 @@ def check_unicode(names: Iterable[object], what: str) -> None:
 
     `what` begins the message, for instance "X has a column".
     """
-    for name in names:
-        try:
-            str(name).encode()
-        except UnicodeEncodeError:
-            raise ValueError(
-                f"{what} named {name!r}, which is not valid Unicode (a lone surrogate). Rename it."
-            ) from None
+    names = list(names)
+    if _is_unicode("\n".join(map(str, names))):
+        return
+    name = next(name for name in names if not _is_unicode(str(name)))
+    raise ValueError(
+        f"{what} named {name!r}, which is not valid Unicode (a lone surrogate). Rename it."
+    )
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_column_names(names: Iterable[object], n_columns: int, what: str) -> list[str]:

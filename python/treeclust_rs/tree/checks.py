@@ -222,7 +222,7 @@ def check_columns(
 
 
 def _check_levels(feature: int, levels: Sequence[str]) -> tuple[str, ...]:
-    if isinstance(levels, str) or not all(type(level) is str for level in levels):
+    if isinstance(levels, str) or not set(map(type, levels)) <= {str}:
         raise ValueError(f"The levels of feature {feature} must be strings.")
     if len(set(levels)) != len(levels):
         raise ValueError(f"The levels of feature {feature} must differ from each other.")

@@ -342,15 +342,18 @@ class ClusterTree(TreeNodes):
             If a cell is infinite in a column that the tree tests, or NaN where `missing` is False
             or `missing_go_to_left` is None; other columns are not read.
         """
-        n_columns = len(data) if isinstance(data, list) else int(data.shape[1])
+        # One row takes a microsecond or two: what is asked here counts.
+        is_list = isinstance(data, list)
+        n_rows, n_columns = (None, len(data)) if is_list else data.shape
         if n_columns != self.n_features:
             features = format_count(self.n_features, "feature")
             raise ValueError(f"The tree has {features}; the data have {n_columns}.")
-        n_rows = count_rows(data) if isinstance(data, list) else data.shape[0]
+        if n_rows is None:
+            n_rows = count_rows(data)
         if n_rows < _MIN_ROWS_FOR_THREADS and isinstance(n_jobs, int):
             n_jobs = min(n_jobs, 1)
         router = self.router if missing else self._router_of_complete_rows
-        if issparse(data):
+        if not (is_list or isinstance(data, np.ndarray)) and issparse(data):
             by_rows = data.tocsr()
             stored = (
                 by_rows.indptr.astype(np.int64, copy=False),
