@@ -10,7 +10,7 @@
 //!                      left child            right child
 //! ```
 //!
-//! Memory: 4 bytes per row for the whole tree, and 20 per row of a node while it is split.
+//! Memory: 4 bytes per row for the whole tree, and 16 per row of a node while it is split.
 
 use crate::memory;
 use crate::parallel;
@@ -106,17 +106,17 @@ impl Partition {
     ) -> (Segment, Segment, Vec<u32>) {
         let rows = &mut self.rows[segment.start..][..segment.len];
         // Of the blocks, see `Sides`.
-        memory::room::<[u32; 5]>(rows.len(), "the sides of a cut");
-        let blocks = parallel::map(rows.chunks(BLOCK).enumerate(), |(block, rows)| {
+        memory::room::<[u32; 4]>(rows.len(), "the sides of a cut");
+        let blocks = parallel::map(rows.chunks_mut(BLOCK).enumerate(), |(block, rows)| {
             let (start, mut sides) = (block * BLOCK, Sides::new(rows.len()));
             let mut goes_left = Vec::with_capacity(rows.len());
             go_left(rows, &mut goes_left);
             let (mut n_left, mut n_right) = (0, 0);
-            for ((i, &row), &left) in (start..).zip(rows).zip(&goes_left) {
-                let was_active = i < segment.active;
+            for (i, &left) in goes_left.iter().enumerate() {
+                let (row, was_active) = (rows[i], start + i < segment.active);
                 if was_active && keep(row, left) {
                     // Written to both sides, counted on one: no branch to mispredict.
-                    (sides.active[0][n_left], sides.active[1][n_right]) = (row, row);
+                    (rows[n_left], sides.right[n_right]) = (row, row);
                     n_left += usize::from(left);
                     n_right += usize::from(!left);
                 } else {
@@ -126,22 +126,28 @@ impl Partition {
                     }
                 }
             }
-            sides.active[0].truncate(n_left);
-            sides.active[1].truncate(n_right);
-            sides
+            sides.right.truncate(n_right);
+            (n_left, sides)
         });
-        let n_removed = blocks.iter().map(|sides| sides.removed.len()).sum();
+        let n_removed = blocks.iter().map(|(_, sides)| sides.removed.len()).sum();
         let mut removed = memory::reserved(n_removed, "the rows that a cut drops");
-        blocks.iter().for_each(|sides| removed.extend(&sides.removed));
+        blocks.iter().for_each(|(_, sides)| removed.extend(&sides.removed));
         let mut start = segment.start;
         let [left, right] = [0, 1].map(|side| {
             let begin = start;
-            for active in blocks.iter().map(|sides| &sides.active[side]) {
-                self.rows[start..][..active.len()].copy_from_slice(active);
-                start += active.len();
+            for (block, (n_left, sides)) in blocks.iter().enumerate() {
+                let n_active = if side == 0 {
+                    let first = segment.start + block * BLOCK;
+                    self.rows.copy_within(first..first + n_left, start);
+                    *n_left
+                } else {
+                    self.rows[start..][..sides.right.len()].copy_from_slice(&sides.right);
+                    sides.right.len()
+                };
+                start += n_active;
             }
             let active = start - begin;
-            for dropped in blocks.iter().map(|sides| &sides.dropped[side]) {
+            for dropped in blocks.iter().map(|(_, sides)| &sides.dropped[side]) {
                 self.rows[start..][..dropped.len()].copy_from_slice(dropped);
                 start += dropped.len();
             }
@@ -188,10 +194,12 @@ pub(crate) fn numbers_of_rows(runs: &[(u32, &[u32])], n_rows: usize) -> Vec<u32>
     numbers
 }
 
-/// Where the rows of one block go; the first of each pair is the left side. Each has room for all of them: vectors that
-/// grow bit by bit make threads wait for each other, for memory that one gave back is another's to use again.
+/// Where the rows of one block go that do not stay in front of it, as the active ones of the left side do; the first of a pair
+/// is the left side. Each has room for all of them: vectors that grow bit by bit make threads wait for each other, for memory
+/// that one gave back is another's to use again.
 struct Sides {
-    active: [Vec<u32>; 2],
+    /// Those that stay active.
+    right: Vec<u32>,
     dropped: [Vec<u32>; 2],
     removed: Vec<u32>,
 }
@@ -199,7 +207,7 @@ struct Sides {
 impl Sides {
     fn new(n_rows: usize) -> Self {
         Sides {
-            active: [vec![0; n_rows], vec![0; n_rows]],
+            right: vec![0; n_rows],
             dropped: [Vec::with_capacity(n_rows), Vec::with_capacity(n_rows)],
             removed: Vec::with_capacity(n_rows),
         }

@@ -17,8 +17,9 @@ const STEPS: i32 = 38;
 /// Rows with numbers of other sizes after which the sizes are chosen anew, if they are more than this share of all.
 const MOST_MISSED: u32 = 32;
 const MOST_MISSED_OF: u32 = 4;
-/// Rows after which they are chosen first.
+/// Rows with numbers after which they are chosen first, and rows that are looked at for these.
 const FIRST_MISSED: u32 = 4;
+const FIRST_ROWS: usize = 8;
 
 /// Columns that are added side by side.
 const LANES: usize = 2;
@@ -222,7 +223,7 @@ impl ExactRows {
     #[inline]
     pub fn add_pairs(&mut self, groups: &[u32], pair: impl Fn(usize) -> [f64; 2]) {
         let mut start = 0;
-        for groups in groups.chunks(MOST_ROWS as usize) {
+        for groups in self.blocks(groups) {
             let Some(sizes) = self.sizes_for(groups.len()) else { return };
             let (fours, rest) = groups.as_chunks::<ROWS>();
             let (parts, others) = (&mut self.parts[..], &mut self.others);
@@ -252,8 +253,7 @@ impl ExactRows {
     /// these: in three quarters of the time.
     pub fn add_squares(&mut self, groups: &[u32], cells: &[f64], points: &[f64], unit: f64) {
         self.has_roots = true;
-        let blocks = groups.chunks(MOST_ROWS as usize).zip(cells.chunks(MOST_ROWS as usize));
-        for (groups, cells) in blocks {
+        for (groups, cells) in self.blocks(groups).zip(self.blocks(cells)) {
             let Some(sizes) = self.sizes_for(groups.len()) else { return };
             let (parts, others) = (&mut self.parts[..], &mut self.others);
             match unit == 1.0 {
@@ -263,6 +263,15 @@ impl ExactRows {
             self.n_added += groups.len() as u32;
             self.choose_sizes();
         }
+    }
+
+    /// What is added in blocks, after each of which sizes may be chosen: first of a few rows, for the others would not be of
+    /// the sizes of no rows.
+    fn blocks<'b, T>(&self, all: &'b [T]) -> impl Iterator<Item = &'b [T]> + use<'b, T> {
+        let is_first = self.n_added == 0 && self.n_flushed == 0;
+        let n_first = if is_first { all.len().min(FIRST_ROWS) } else { 0 };
+        let (first, others) = all.split_at(n_first);
+        std::iter::once(first).chain(others.chunks(MOST_ROWS as usize))
     }
 
     /// Makes room for rows of at most two numbers; returns the sizes. None if rows have no numbers.
