@@ -244,8 +244,8 @@ mod tests {
         let runs: Vec<(u32, &[u32])> =
             (7..).zip(runs).flat_map(|(i, runs)| runs.map(|run| (i, run))).collect();
         assert_eq!(numbers_of_rows(&runs, 8), [8, 9, 7, 9, 7, 9, 7, 9]);
-        let (mut right, mut ll) = (right, ll);
-        partition.restore(&mut [&mut right, &mut ll]);
+        let (mut right, mut ll, mut empty) = (right, ll, Segment { active: 0, len: 0, ..right });
+        partition.restore(&mut [&mut right, &mut empty, &mut ll]);
         assert_eq!(partition.active(ll), [2, 4, 6]);
         assert_eq!(partition.active(right), [1, 3, 5, 7]);
         assert!(partition.dropped(ll).is_empty() && partition.dropped(right).is_empty());

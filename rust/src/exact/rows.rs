@@ -196,11 +196,6 @@ impl ExactRows {
         }
     }
 
-    /// Number of groups.
-    pub fn n_groups(&self) -> usize {
-        self.parts.len() / self.sizes.len().max(1)
-    }
-
     /// Adds numbers, none of them NaN, to a group's sums of the first columns.
     #[inline]
     pub fn add(&mut self, group: usize, row: &[f64]) {
