@@ -74,10 +74,12 @@ class Record:
     """Name of its file; not in the file."""
 
     def write(self, folder: Path) -> Path:
-        """Write a file of its own; a second record of the same second would replace the first."""
+        """Write a file of its own; one for the second record of a second ends with -2."""
         moment = re.sub(r"[-:]|[.+].*", "", self.date or "imported")
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{slug(self.section)}.{moment}.json"
+        stem, number = f"{slug(self.section)}.{moment}", 1
+        while (path := folder / f"{stem}{f'-{number}' if number > 1 else ''}.json").exists():
+            number += 1
         content = {name: part for name, part in asdict(self).items() if name != "file"}
         path.write_text(_compact_rows(content), encoding="utf-8")
         return path

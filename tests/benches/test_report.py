@@ -223,6 +223,13 @@ def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert records.read_record(record.write(tmp_path)) == record
 
 
+def test_a_record_of_the_same_second_replaces_none(tmp_path: Path) -> None:
+    made = [_record(command=command) for command in ("python a.py", "python b.py", "python c.py")]
+    paths = [record.write(tmp_path) for record in made]
+    assert [records.read_record(path) for path in paths] == made
+    assert len(records.read_records(tmp_path)) == 3
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
