@@ -29,7 +29,7 @@ import common
 import report
 import treeclust_rs as tc
 from common import table
-from figures import Cell, value
+from figures import Cell, runs, value
 from treeclust_rs.datasets import make_customers
 from treeclust_rs.metrics import kmeans_cost
 
@@ -115,6 +115,8 @@ class Fit:
     seconds: float
     leaf: np.ndarray
     """The leaf of each row."""
+    costs: tuple[float, ...] = ()
+    """What the trees of all searches cost, over the reference's; empty if it is no search."""
 
 
 def timed(model: Any, X: Any) -> Fit:
@@ -183,7 +185,9 @@ class TableBench:
         """Fit a method; of several searches that of the median cost counts."""
         seeds = range(self._n_searches() if name == BEST else 1)
         fits = [timed(self._model(name, n_leaves, seed, **options), X) for seed in seeds]
-        return sorted(fits, key=self._ratio)[len(fits) // 2]
+        fits.sort(key=self._ratio)
+        costs = tuple(map(self._ratio, fits)) if len(fits) > 1 else ()
+        return replace(fits[len(fits) // 2], costs=costs)
 
     def _n_searches(self) -> int:
         if self.is_wide:
@@ -219,8 +223,8 @@ class TableBench:
                 row.name,
                 name,
                 ours.n_leaves,
-                value(cost, format=".5f"),
-                value(other, format=".5f"),
+                self._shown(ours),
+                self._shown(peer),
                 report.verdict(row.is_met),
                 self._needed(name, cost, n_leaves, peer),
                 value(ours.seconds, format=".2f"),
@@ -242,8 +246,12 @@ class TableBench:
         if name != BEST or self.is_wide:
             return ""
         more = self._fitted(name, n_leaves, self.frame, scale="standard", effort="thorough")
+        searched, of_encoded = (
+            f"{min(fit.costs):.5f} to {max(fit.costs):.5f}" for fit in (ours, peer)
+        )
         return (
-            f", in {ours.seconds:.1f} s against {peer.seconds:.1f} s; with "
+            f": {searched} in {len(ours.costs)} searches of {ours.seconds:.1f} s, encoded "
+            f"{of_encoded} in as many of {peer.seconds:.1f} s; with "
             f'effort="thorough" {self._ratio(more) / self._ratio(peer) - 1.0:+.3%} in '
             f"{more.seconds:.1f} s"
         )
@@ -255,6 +263,12 @@ class TableBench:
         sizes = counts.sum(axis=1)
         sizes[sizes == 0.0] = 1.0
         return 1.0 - float((np.square(counts).sum(axis=1) / sizes).sum() / counts.sum())
+
+    def _shown(self, fit: Fit) -> Cell:
+        """Return what a tree costs; of several searches the median, the least and the most."""
+        if fit.costs:
+            return runs(fit.costs, format=".5f")
+        return value(self._ratio(fit), format=".5f")
 
     def _needed(self, name: str, cost: float, n_leaves: int, peer: Fit) -> Cell:
         """Return the fewest leaves with which a tree of the encoded table costs no more.

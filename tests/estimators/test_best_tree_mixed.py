@@ -94,21 +94,35 @@ def test_tables_with_gaps_but_no_levels_begin_at_a_tree_of_ex_shallow_too():
     assert set(model.starts_["start"]) - drawn == STARTS | OTHER_STARTS | {"ExShallow"}
 
 
-def test_tables_with_levels_keep_their_work_for_fewer_starts(monkeypatch):
-    labels = np.arange(12_000) % 2
-    cells = np.random.default_rng(0).integers(0, 2, (12_000, 30)) + labels[:, np.newaxis]
+@pytest.mark.parametrize(
+    ("n_clusters", "n_survivors", "share"),
+    # Those of effort="quick" and "normal"; beyond 10 clusters levels are given more work.
+    [(2, [[1, 3], [1, 1]], 1.0), (20, [[1, 8], [1, 4]], 2.0)],
+)
+def test_tables_with_levels_keep_their_work_for_fewer_starts(
+    monkeypatch, n_clusters, n_survivors, share
+):
+    labels = np.arange(12_000) % n_clusters
+    bits = labels[:, np.newaxis] >> np.arange(30) % 5 & 1
+    cells = bits ^ (np.random.default_rng(0).random(bits.shape) < 0.1)
     numbers = pl.DataFrame(cells.astype(float))
     texts = numbers.select(pl.all().cast(pl.Int64).cast(pl.String))
-    search, n_survivors = _engine.search_tree, []
+    search, options_seen = _engine.search_tree, []
 
     def noted(*args, **options):
-        n_survivors.append(options["n_survivors"])
+        options_seen.append(options)
         return search(*args, **options)
 
     monkeypatch.setattr(_engine, "search_tree", noted)
     for table in (numbers, texts):
         tc.BestTree(reference=labels, max_time=0, random_state=0).fit(table)
-    assert n_survivors == [1, 3, 1, 1]  # those of effort="quick" and "normal"
+    of_numbers, of_levels = options_seen[:2], options_seen[2:]
+    assert [
+        [options["n_survivors"] for options in each] for each in (of_numbers, of_levels)
+    ] == n_survivors
+    work = [sum(options["max_work"] for options in each) for each in (of_numbers, of_levels)]
+    assert work[0] == max(5.5e8, 220 * 12_000 * 30 * n_clusters)
+    assert work[1] == share * work[0]
 
 
 def test_trees_of_the_filled_table_take_every_row_the_same_way():

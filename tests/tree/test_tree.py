@@ -189,6 +189,8 @@ def test_apply_and_predict_use_the_core():
     assert tree.predict(X).tolist() == ["uvw"[code] for code in tree.leaf_clusters[leaves]]
     with pytest.raises(ValueError, match="3 features; the data have 2"):
         tree.apply(X[:, :2])
+    with pytest.raises(ValueError, match="The data have 1 dimension, not 2"):
+        tree.apply(X[0])
 
 
 def test_many_rows_take_the_same_leaves_on_more_threads():

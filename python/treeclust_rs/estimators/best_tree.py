@@ -53,14 +53,17 @@ class _Effort:
     least_work: float
     """So many cells may be looked at in any case."""
 
-    def work(self, n_cells: int, n_clusters: int) -> int:
+    def work(self, n_cells: int, n_clusters: int, *, has_levels: bool) -> int:
         """Return how many cells the search may look at in a table of `n_cells`."""
-        return int(max(self.least_work, self.work_per_cell * n_cells * n_clusters))
+        work = self.work_per_cell * n_cells * n_clusters
+        if has_levels:
+            work *= max(1.0, n_clusters / _MANY_CLUSTERS)
+        return int(max(self.least_work, work))
 
     def survivors(self, n_cells: int, n_clusters: int, *, has_levels: bool) -> int:
         """Return how many starts may go on: fewer where the work is not enough for many."""
         looks = _LOOKS_AT_LEVELS_PER_SURVIVOR if has_levels else _LOOKS_PER_SURVIVOR
-        most = self.work(n_cells, n_clusters) // (looks * n_cells)
+        most = self.work(n_cells, n_clusters, has_levels=has_levels) // (looks * n_cells)
         return max(1, min(self.n_survivors, most))
 
 
@@ -77,6 +80,9 @@ _LOOKS_PER_SURVIVOR = 500
 """A start goes on if there is work to look at the whole table so many times, for each of them."""
 _LOOKS_AT_LEVELS_PER_SURVIVOR = 2_000
 """The same of tables with levels: few columns of many cuts, of which screening leaves out less."""
+_MANY_CLUSTERS = 10
+"""Tables with levels and more clusters are given more work, by the square of the clusters: with
+that of numbers a single start would go on, from which every seed may end in the same dear tree."""
 
 
 @estimator
@@ -145,10 +151,11 @@ class BestTree(CentersTree):
     k-means or k-medians besides, and what ``effort="normal"`` finds: more effort never costs more.
     CUBT, Kauri and XRegressionTree take n d^2 log2(max_leaves) steps: they are left out where these
     are more than the search may look at cells, the larger of 550 million and 220 n d k
-    (``effort="normal"``). For ``objective="labels"`` starts are those of KMeansTree and
-    KernelExpand. Where cells are missing, or columns hold levels, trees whose growth takes no such
-    table are grown on the table with gaps at the means and a column of 0 and 1 for each level; not
-    where these are more than 8 for each column. Tables with levels have no start of ExShallow.
+    (``effort="normal"``; of tables with levels and more than 10 clusters 22 n d k^2). For
+    ``objective="labels"`` starts are those of KMeansTree and KernelExpand. Where cells are missing,
+    or columns hold levels, trees whose growth takes no such table are grown on the table with gaps
+    at the means and a column of 0 and 1 for each level; not where these are more than 8 for each
+    column. Tables with levels have no start of ExShallow.
 
     Missing cells are not filled: what is made small counts the observed ones. Where rows with a
     missing cell reach a node, every cut is tried with them on either side, and missing cells
@@ -243,7 +250,7 @@ class BestTree(CentersTree):
         n_cells, work, spent = _n_cells(rows), 0, 0.0
         has_levels = rows.levels is not None
         for name, effort in _EFFORTS.items():
-            before, work = work, effort.work(n_cells, k)
+            before, work = work, effort.work(n_cells, k, has_levels=has_levels)
             if name == "quick":
                 starts += begin.quick()
             elif not by_labels:

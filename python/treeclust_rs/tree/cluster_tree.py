@@ -338,12 +338,16 @@ class ClusterTree(TreeNodes):
 
         Raises
         ------
+        ValueError
+            If the data have another number of features or of dimensions.
         NonFiniteError
             If a cell is infinite in a column that the tree tests, or NaN where `missing` is False
             or `missing_go_to_left` is None; other columns are not read.
         """
         # One row takes a microsecond or two: what is asked here counts.
         is_list = isinstance(data, list)
+        if not is_list and data.ndim != 2:
+            raise ValueError(f"The data have {format_count(data.ndim, 'dimension')}, not 2.")
         n_rows, n_columns = (None, len(data)) if is_list else data.shape
         if n_columns != self.n_features:
             features = format_count(self.n_features, "feature")
