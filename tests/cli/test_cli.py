@@ -1247,7 +1247,7 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         3,
         b"x,kind\n1,a\n2,\n3,b\n",
         ["--reference", "kind"],
-        "'kind' has 1 empty cell, the first in row 1 (rows count from 0): fill them, or remove",
+        "'kind' has 1 empty cell, the first in row 1 (rows count from 0): write -1 for rows of",
     ),
     "numbers with gaps as the reference": (
         3,

@@ -196,14 +196,12 @@ def test_categories_that_are_no_text_are_written():
             "number": pd.Categorical([10, 2, None]),
             "float": pd.Categorical([0.5, 2.0, 0.5]),
             "interval": pd.cut([1, 2, 3], [0, 2, 4]),
-            "object": pd.Series([1, 2, 1], dtype=object),
         }
     )
     assert read(frame).levels == (
         ("10", "2"),
         ("0.5", "2.0"),
         ("(0, 2]", "(2, 4]"),
-        ("1", "2"),
     )
     table = read(pa.table({"x": pa.array([3, None, 1]).dictionary_encode()}))
     assert texts(table) == ["3", None, "1"]
@@ -295,6 +293,37 @@ def test_decimals_of_python_are_numbers():
 
 
 @pytest.mark.parametrize(
+    "cells",
+    [
+        [3, None, 1],
+        [2.5, float("nan"), 1],
+        [3, 2.5, pd.NA],
+        [np.int8(3), None, 2**53],
+        [10**400, 1],
+    ],
+)
+def test_numbers_of_python_are_numbers(cells):
+    frame = pd.DataFrame({"x": pd.Series(cells, dtype=object), "y": range(len(cells))})
+    assert frame["x"].dtype == object
+    if cells[0] == 10**400:
+        with pytest.raises(ValueError, match="'x' has 1 inf"):
+            read(frame)
+        return
+    table = read(frame)
+    assert table.kinds is None
+    expected = [np.nan if pd.isna(cell) else float(cell) for cell in cells]
+    np.testing.assert_array_equal(column_of(table, 0), expected)
+
+
+def test_categories_that_are_written_alike_are_refused():
+    for categories in (["1", 1, 2], [True, "True"], [0.5, "0.5"]):
+        column = pd.Categorical(categories, categories)
+        with pytest.raises(TypeError, match="Column 'x' has categories of several types that are"):
+            read(pd.DataFrame({"x": column}))
+    assert read(pd.DataFrame({"x": pd.Categorical(["1", 2], ["1", 2])})).levels == (("1", "2"),)
+
+
+@pytest.mark.parametrize(
     ("cells", "types"),
     [
         ([1.0, "a", None, True], r"numbers \(1.0 in row 0\), text \('a' in row 1\), booleans"),
@@ -330,7 +359,7 @@ def test_objects_of_several_types_are_refused(cells, types):
 def test_other_types_are_refused_by_name(column):
     frames = {"polars": pl.DataFrame, "pandas": pd.DataFrame, "pyarrow": pa.table}
     frame = frames[type(column).__module__.partition(".")[0]]({"odd one": column})
-    with pytest.raises(TypeError, match=r"'odd one' \(.*\. Make numbers or text of it"):
+    with pytest.raises(TypeError, match=r"'odd one' \(.*\. Make numbers, text or dates of it"):
         read(frame)
 
 
@@ -496,6 +525,9 @@ def test_a_column_without_a_value_is_of_every_type(fitted):
         ("region", [1, 2], "held text when IMM was fitted, and now holds numbers"),
         ("visits", ["1", "2"], "held numbers when IMM was fitted, and now holds text"),
         ("signup", [1.5, 2], "held dates .* now holds numbers"),
+        ("news", ["True", "False"], "held booleans when IMM was fitted, and now holds text"),
+        ("news", ["true", None, "no"], "held booleans when IMM was fitted, and now holds text"),
+        ("news", [0, 1], "held booleans when IMM was fitted, and now holds numbers"),
         ("seen", [dt.timedelta(1)], "held times without a zone .* now holds durations"),
         (
             "seen",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 
+import narwhals as nw
 import numpy as np
 import polars as pl
 import pytest
@@ -31,6 +32,8 @@ from treeclust_rs.export import (
     explain_rows,
     plot_tree,
     to_graphviz,
+    to_narwhals_expr,
+    to_polars_code,
     to_polars_expr,
     tree_from_dict,
     tree_to_dict,
@@ -70,6 +73,30 @@ def test_polars_compares_levels_of_any_type_as_text(dtype):
         assert frame.select(to_polars_expr(tree)).to_series().to_list() == (
             tree.predict(cells).tolist()
         )
+
+
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt64, pl.Float32, pl.String, pl.Boolean], ids=str)
+def test_flags_may_come_as_numbers(dtype):
+    cells = rows_for(0)
+    frame = frame_of(cells, np.random.default_rng(0)).with_columns(
+        pl.col("newsletter").cast(pl.Boolean).cast(dtype)
+    )
+    n_trees = 0
+    for seed in range(40):
+        tree = random_tree(seed, "lm")
+        if NAMES.index("newsletter") not in tree.tested_features:
+            continue
+        n_trees += 1
+        expected = tree.predict(cells).tolist()
+        names: dict[str, pl.Expr] = {}
+        exec(to_polars_code(tree), names)
+        for expression in (to_polars_expr(tree), names["cluster"]):
+            assert frame.select(expression).to_series().to_list() == expected
+        narwhals = to_narwhals_expr(tree)
+        for native in (frame, frame.to_pandas(), frame.to_arrow()):
+            found = nw.from_native(native).select(narwhals)["cluster"]
+            assert found.to_list() == expected
+    assert n_trees > 5
 
 
 def test_polars_compares_instants_in_any_zone():

@@ -111,9 +111,9 @@ def test_noise_is_left_out():
         cost_ratio(X[kept], tree_labels[kept], labels[kept]), rel=1e-12
     )
     assert agreement(tree_labels, labels) == agreement(tree_labels[kept], labels[kept])
-    # As a text, -1 is a label like any other.
-    assert kmeans_cost([[0.0], [2.0]], ["-1", "-1"]) == 2.0
-    assert kmeans_cost([[0.0], [2.0]], [-1, -1]) == 0.0
+    for noise in ([-1, -1], ["-1", "-1"], np.array(["-1", -1], dtype=object)):
+        assert kmeans_cost([[0.0], [2.0]], noise) == 0.0
+    assert kmeans_cost([[0.0], [2.0], [8.0]], np.array(["a", "a", -1])) == 2.0
 
 
 def test_costs_in_units():
@@ -286,6 +286,12 @@ def test_agreement():
 def test_adjusted_rand_index_is_scikit_learns():
     assert adjusted_rand_index([0, 0, 1, 1], [1, 1, 0, 0]) == 1.0
     assert adjusted_rand_index([0, 0, 1, 1], [0, 0, 1, 2]) == pytest.approx(0.5714285714285714)
+    mixed = np.array(["x", -1, "y", "y"], dtype=object)  # noise among texts
+    assert adjusted_rand_index(mixed, [0, 1, 2, 2]) == 1.0
+    with pytest.raises(ValueError, match="The labels must be integers or strings"):
+        adjusted_rand_index(["x", None], ["x", "y"])
+    with pytest.raises(ValueError, match="There are 2 labels for 3 rows"):
+        adjusted_rand_index([0, 1], [0, 1, 1])
 
 
 # ---- size of the explanation --------------------------------------------------------------

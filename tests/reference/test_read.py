@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 import pytest
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 
 import treeclust_rs as tc
@@ -36,7 +37,12 @@ def test_noise_among_strings_is_left_out(name):
     X, marked = blobs(), WORDS.astype(object)
     marked[::7] = -1
     kind, kept = type(MODELS[name]), marked != -1
-    for reference in (marked, marked.tolist(), pl.Series(marked, dtype=pl.Object)):
+    as_text = marked.astype(str)  # what NumPy and files make of it
+    assert "-1" in as_text.tolist()
+    for reference in (
+        *(marked, marked.tolist(), pl.Series(marked, dtype=pl.Object)),
+        *(as_text, pl.Series(as_text)),
+    ):
         model = kind(reference=reference, random_state=0).fit(X)
         plain = kind(reference=WORDS[kept], random_state=0).fit(X[kept])
         assert model.classes_.tolist() == ["a", "b", "c"]
@@ -49,8 +55,13 @@ def test_noise_among_strings_is_left_out(name):
     [
         (["a", 5, *WORDS[2:]], "and not both. Row 0 holds 'a'. Row 1 holds 5; mark noise by -1"),
         ([5, *WORDS[1:]], "and not both. Row 1 holds 'a'. Row 0 holds 5; mark"),
-        ([None, *WORDS[1:]], "Row 1 holds 'a'. Row 0 holds None; mark noise by -1"),
-        (np.array([None] * 60), "integers or strings. Row 0 holds None; mark noise"),
+        (
+            [None, *WORDS[1:]],
+            "has no label in row 0 .counting from 0.. Mark rows",
+        ),
+        ([*WORDS[:4], np.nan, *WORDS[5:]], "has no label in row 4 "),
+        (np.array([None] * 60), "has no label in row 0 "),
+        ([1.5, *WORDS[1:]], "and not both. Row 1 holds 'a'. Row 0 holds 1.5; mark noise by -1"),
     ],
 )
 def test_other_mixtures_are_refused(reference, message):
@@ -75,4 +86,23 @@ def test_a_model_read_from_a_file_finds_as_many_clusters_as_its_lost_reference(t
     model.save(tmp_path / "model.json")
     again = tc.load(tmp_path / "model.json")
     assert (again.n_clusters, again.reference) == (3, None)
-    assert again.fit(X).n_clusters_ == 3
+    assert again.unsaved_params == {"reference"} == clone(again).unsaved_params
+    with pytest.warns(UserWarning, match="read from a file, which does not hold its reference"):
+        assert again.fit(X).n_clusters_ == 3
+
+
+@pytest.mark.parametrize(
+    "reference", [["x", "y"] * 30, [True, False] * 30, KMeans(2, random_state=0), None]
+)
+def test_a_lost_reference_is_told_until_it_is_set(reference, tmp_path):
+    X = np.random.default_rng(0).random((60, 3))
+    model = tc.BestTree(
+        n_clusters=2, objective="labels", reference=reference, effort="quick", random_state=0
+    ).fit(X)
+    model.save(tmp_path / "model.json")
+    again = tc.load(tmp_path / "model.json")
+    assert again.unsaved_params == (frozenset() if reference is None else {"reference"})
+    assert tc.load(tmp_path / "model.json").predict(X).tolist() == model.predict(X).tolist()
+    again.set_params(reference=reference)
+    assert not again.unsaved_params
+    assert again.fit(X).labels_.tolist() == model.labels_.tolist()

@@ -25,10 +25,10 @@ from treeclust_rs import _engine, metrics
 from treeclust_rs._data.checks import count_gaps
 from treeclust_rs._data.table import read_table
 from treeclust_rs.export import explain_rows, plot_tree, to_graphviz, to_polars_expr
-from treeclust_rs.tree import ClusterTree, build, with_directions
+from treeclust_rs.tree import LEVELS, ClusterTree, build, with_directions
 from treeclust_rs.tree.cluster_tree import NonFiniteError
 from treeclust_rs.tree.columns import Column
-from treeclust_rs.tree.paths import walk_leaves, walk_nodes
+from treeclust_rs.tree.paths import branch_condition, walk_leaves, walk_nodes
 from treeclust_rs.tree.reshape import splits_by_gain
 from treeclust_rs.tree.words import branch_text
 from trees import NAN
@@ -553,6 +553,39 @@ def test_missing_cells_arrive_where_the_path_lets_them(seed):
         allowed = {condition.feature: condition.missing for condition in path.conditions()}
         is_leaf = tree.kind[node] == 0
         assert tree.missing_arrives[node] == (is_leaf or allowed.get(tree.feature[node], True))
+
+
+def test_branches_name_no_level_that_does_not_get_to_the_node():
+    n_named = 0
+    for tree in (random_tree(seed, "lm") for seed in range(60)):
+        arriving = {node: path.conditions() for node, _, path in walk_nodes(tree)}
+        for node in np.flatnonzero(tree.kind == LEVELS).tolist():
+            n_named += check_branches(tree, node, arriving[node])
+    assert n_named > 60
+
+
+def check_branches(tree, node, arriving):
+    """Check what the branches of a test on levels are called; return whether levels can get there.
+
+    `arriving`: the conditions of the path to the node.
+    """
+    feature = int(tree.feature[node])
+    known = tree.column(feature).levels
+    codes = set(range(len(known)))
+    for condition in arriving:
+        if condition.feature == feature:
+            codes &= set(condition.codes)
+    left = set(tree.level_test(node).tolist())
+    are_apart = bool(codes & left) and bool(codes - left)
+    for is_left, side in ((True, codes & left), (False, codes - left)):
+        named = set(branch_condition(tree, node, is_left).codes)
+        if are_apart:
+            assert named & codes == side  # the same of the rows there
+            n_listed = min(len(named), len(known) - len(named))
+            assert n_listed == min(len(side), len(codes) - len(side))
+        else:
+            assert named == (left if is_left else set(range(len(known))) - left)
+    return are_apart
 
 
 def test_branches_speak_of_missing_cells_only_where_some_arrive():

@@ -24,6 +24,7 @@ from .._util import (
     estimator,
     float_array,
     loads,
+    warn_user,
 )
 from .._util.arrays import NOISE
 from .._util.files import replacing
@@ -143,6 +144,12 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
     def _validate_params(self) -> None:
         super()._validate_params()
         self._check_known()
+        if "reference" in self._not_saved:
+            warn_user(
+                f"This {type(self).__name__} was read from a file, which does not hold its "
+                "reference: the fit explains clusters of its own. Set what was given by "
+                "set_params(reference=...), or None if nothing was."
+            )
 
     def _check_known(self) -> None:
         """Refuse to compute with the default of a parameter that a model file could not hold."""
@@ -161,9 +168,10 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
 
         The file holds what predicting, explaining and reading the tree need. It does not hold the
         labels of the training rows, nor parameters that are not plain values (a `reference`, a
-        `random_state`, cuts given as `init`): a model read from it has their defaults. An
-        objective or a kernel that is not a plain value has to be set by `set_params` before such a
-        model can be fitted or scored.
+        `random_state`, cuts given as `init`): a model read from it has their defaults,
+        `unsaved_params` names them, and a fit without its `reference` warns. An objective or a
+        kernel that is not a plain value has to be set by `set_params` before such a model can be
+        fitted or scored.
 
         Parameters
         ----------
@@ -189,8 +197,9 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         given = self.get_params(deep=False)
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
         params["scale"] = plain_scale(self.scale)
-        params.pop("reference", None)
         has_reference = given.get("reference") is not None or self._had_label_column
+        if has_reference:
+            params.pop("reference", None)
         if has_reference and given["n_clusters"] is None:
             # They were the reference's, which is lost: a new fit is to find as many.
             params["n_clusters"] = int(getattr(self, "n_clusters_"))  # noqa: B009
@@ -214,8 +223,10 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         """Make an estimator with the parameters of a file, checked."""
         if not isinstance(params, dict):
             raise ValueError("'params' of the model file is not an object.")
-        names = set(cls._get_param_names()) - {"reference"}
+        names = set(cls._get_param_names())
         check_keys(params, (), "params of the model file", names)
+        if params.get("reference") is not None:
+            raise ValueError("'reference' in params of the model file is not null.")
         if "scale" in params:
             params = params | {"scale": plain_scale(params["scale"])}
         for name, value in params.items():

@@ -158,6 +158,7 @@ def pandas_cells(column: Any, kind: Kind, name: object) -> Cells:
         return Texts(codes, FLAG_LEVELS, is_ordered=True)
     if isinstance(dtype, pandas.CategoricalDtype):
         codes = column.cat.codes.to_numpy().astype(np.int64)
+        _check_categories(column.cat.categories, name)
         return _categories(codes, column.cat.categories, column.cat.ordered)
     if kind == "levels":
         return _pandas_texts(column, missing, name)
@@ -176,6 +177,19 @@ def _pandas_texts(column: Any, missing: npt.NDArray[np.bool_], name: object) -> 
         return Texts(codes, list(found), is_ordered=False)
     # Factors take 1, 1.0 and True for one.
     return object_texts(column.to_numpy(dtype=object), missing, name)
+
+
+def _check_categories(categories: Sequence[object], name: object) -> None:
+    """Raise TypeError if a text and something else are written alike, as "1" and 1."""
+    of_text: dict[str, bool] = {}
+    for value in categories:
+        is_text = isinstance(value, str)
+        if of_text.setdefault(str(value), is_text) != is_text:
+            raise TypeError(
+                f"Column {name!r} has categories of several types that are written alike: "
+                f"{str(value)!r:.60}, as text and as {value!r:.60}. Give them one type, for "
+                f'example by X[{name!r}].astype("string").'
+            )
 
 
 def _categories(codes: npt.NDArray[Any], categories: Sequence[object], is_ordered: bool) -> Texts:

@@ -28,8 +28,8 @@ from .cells import (
     polars_cells,
     polars_numbers,
 )
-from .decimals import decimals_as_floats
 from .kinds import MIXED_TABLES, Kind, are_booleans, arrow_kind, pandas_kind, polars_kind
+from .object_numbers import objects_as_floats
 
 
 class FrameSource:
@@ -196,7 +196,7 @@ class _ArrowSource(FrameSource):
 
 class _PandasSource(FrameSource):
     def __init__(self, frame: Any) -> None:
-        self.frame = frame = decimals_as_floats(frame)
+        self.frame = frame = objects_as_floats(frame)
         self.names = list(frame.columns)
         self.n_rows = frame.shape[0]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import numbers
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -119,8 +120,8 @@ def check_numbers_of_levels(columns: Mapping[Any, LevelNames]) -> None:
     meant = f" {numbers_meant(numbers)}" if numbers else ""
     meant += f" {times_meant(times)}" if times else ""
     raise ValueError(
-        f"{which} Drop {them}, in polars by X.drop({quoted_list(bad)}), or join rare levels into "
-        f"one.{meant}"
+        f"{which} Drop {them} (X.drop({_names_list(list(bad))}) in polars, "
+        f"X.drop(columns={_names_list(list(bad))}) in pandas), or join rare levels into one.{meant}"
     )
 
 
@@ -184,16 +185,41 @@ _TIMES = (
 )
 
 
+# Dates in other forms: the first that fits counts, so days come before months where both may.
+_OTHER_DAY = re.compile(
+    r"\s*(\d{1,2}([-./ ])\d{1,2}\2\d{4}|\d{4}([./ ])\d{1,2}\3\d{1,2}"
+    r"|\d{1,2}([-./ ])[A-Za-z]{3}\4\d{2}(\d{2})?)\s*"
+)
+_OTHER_DAYS = tuple(
+    order.replace("-", mark)
+    for order in ("%d-%m-%Y", "%m-%d-%Y", "%Y-%m-%d", "%d-%b-%y", "%d-%b-%Y")
+    for mark in "/.- "
+)
+
+
 def form_of_times(levels: LevelNames) -> TimeForm | None:
     """Return how nearly all texts of a column are read as dates or times; None: they are none."""
     if not levels:
         return None
     texts = levels[:: 1 + len(levels) // _N_SAMPLED]
     least = _MOST * len(texts)
-    if sum("-" in text for text in texts) < least:
-        return None  # all of _TIMES have one: this is faster
-    sample = pl.Series(texts, dtype=pl.String)
-    return next((form for text, form in _TIMES if sample.str.contains(text).sum() >= least), None)
+    if sum(text.count("-") > 1 for text in texts) >= least:  # all of _TIMES have two
+        sample = pl.Series(texts, dtype=pl.String)
+        for text, form in _TIMES:
+            if sample.str.contains(text).sum() >= least:
+                return form
+    return _form_of_days(texts, least)
+
+
+def _form_of_days(texts: Sequence[str], least: float) -> TimeForm | None:
+    """Return how nearly all texts are read as dates of another form; None: they are none."""
+    if sum(_OTHER_DAY.fullmatch(text) is not None for text in texts) < least:
+        return None
+    sample = pl.Series(texts, dtype=pl.String).str.strip_chars()
+    for form in _OTHER_DAYS:
+        if len(texts) - sample.str.to_date(form, strict=False).null_count() >= least:
+            return f'to_date("{form}")'
+    return None
 
 
 def form_of_many_times(levels: LevelNames) -> TimeForm | None:
@@ -205,10 +231,13 @@ def times_meant(forms: Mapping[Any, TimeForm]) -> str:
     """Say how columns of dates or times in text, by their names, become such."""
     these = "this column" if len(forms) == 1 else "these columns"
     calls = ", ".join(f"pl.col({_quoted(name)}).str.{form}" for name, form in forms.items())
-    first = _quoted(next(iter(forms)))
+    first, form = next(iter(forms.items()))
+    others = [form for form in forms.values() if "%" in form]
+    reads = "" if others else "polars.read_csv(..., try_parse_dates=True) reads them so; else "
+    pattern = f", format={form[len('to_date(') : -1]}" if "%" in form else ""
     return (
-        f"If {these} should be dates or times: polars.read_csv(..., try_parse_dates=True) reads "
-        f"them so; else X = X.with_columns({calls}), in pandas pandas.to_datetime(X[{first}])."
+        f"If {these} should be dates or times: {reads}X = X.with_columns({calls}), in pandas "
+        f"pandas.to_datetime(X[{_quoted(first)}]{pattern})."
     )
 
 

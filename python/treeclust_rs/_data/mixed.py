@@ -19,6 +19,7 @@ from .cells import Cells
 from .frames import FrameSource, count_rows
 from .kinds import Kind, has_levels, is_time, kind_words
 from .levels import (
+    FLAG_LEVELS,
     LevelNames,
     NumberForm,
     Texts,
@@ -80,9 +81,9 @@ def check_kinds(
     if bad:
         them = "it" if len(bad) == 1 else "them"
         raise TypeError(
-            f"X has columns that are not numbers, text, booleans, dates or times with a zone that "
-            f"is known: {listed(bad, 'column')}. Make numbers or text of {them} (of a time of day "
-            f"its hour, of a list its length), or drop {them}."
+            f"X has columns that are neither numbers nor text, booleans, dates or times: "
+            f"{listed(bad, 'column')}. Make numbers, text or dates of {them} (of a time of day its "
+            f"hour, of a list its length, of a period its first day), or drop {them}."
         )
     return tuple(kind for kind in kinds if kind is not None)
 
@@ -287,6 +288,8 @@ def _converted(cells: Cells, kind: Kind, wanted: Kind) -> Cells | None:
     """Return cells as those of another kind of column, None if they are none."""
     wants_text = has_levels(wanted)
     if isinstance(cells, Texts):
+        if wanted == "flag" and kind != "flag" and unknown_levels(cells, FLAG_LEVELS):
+            return None
         if wants_text:
             return cells
         if (kind, wanted) != ("flag", "number") and (cells.codes >= 0).any():

@@ -15,7 +15,13 @@ import numpy.typing as npt
 
 from .. import _engine
 from .._util import FloatArray, column_name, is_number, listed, quoted_column
-from .levels import form_of_many, form_of_many_times, numbers_meant, times_meant
+from .levels import (
+    form_of_many,
+    form_of_many_times,
+    form_of_numbers,
+    numbers_meant,
+    times_meant,
+)
 from .sparse import SparseTable
 from .sums import weights_of_levels
 from .table import (
@@ -410,14 +416,15 @@ def _identifier_remarks(
 
 def _numbers_as_text(table: Table) -> list[str]:
     """Return a remark if columns hold many texts that look like numbers."""
-    found, forms = {}, {}
-    for f, known in enumerate(table.levels or ()):
-        if known is None or not (form := form_of_many(known)):
-            continue
-        found[column_name(table.feature_names, f)] = known
-        forms[table.feature_names[f] if table.feature_names else f] = form
-    if not found:
+    columns = [(f, known) for f, known in enumerate(table.levels or ()) if known]
+    if not any(map(form_of_many, (known for _, known in columns))):
         return []
+    found, forms = {}, {}
+    for f, known in columns:
+        # Those of few texts, too: they are most likely meant as the others are.
+        if form := form_of_numbers(known):
+            found[column_name(table.feature_names, f)] = known
+            forms[table.feature_names[f] if table.feature_names else f] = form
     quoted = listed([repr(name) for name in found], "column")
     example = max(next(iter(found.values())), key=len)
     subject = f"Column {quoted} holds" if len(found) == 1 else f"Columns {quoted} hold"

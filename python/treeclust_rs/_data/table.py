@@ -290,7 +290,9 @@ def positions_in(
 
     Parameters, errors and warnings as of `align_table`; `wanted`: indices of the columns.
     """
-    if names is not None and any(isinstance(name, str) for name in source.names):
+    if names is not None and (
+        not source.names or any(isinstance(name, str) for name in source.names)
+    ):
         return frames.positions_of(source.names, [names[column] for column in wanted])
     frames.check_unique(source.names)
     if names is not None and not names_given:

@@ -252,6 +252,11 @@ def typed_labels(array: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[Any], 
         wrong = ~noise & ~np.array(is_text)
         if wrong.any():
             row, both = int(wrong.argmax()), ""
+            if values[row] is None or values[row] != values[row]:
+                raise TypeError(
+                    f"{what} has no label in row {row} (counting from 0). Mark rows that belong to "
+                    "no cluster by -1, or leave them out."
+                )
             if any(is_text):
                 text = is_text.index(True)
                 both = f", and not both. Row {text} holds {str(values[text])!r}"

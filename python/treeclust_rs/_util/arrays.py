@@ -101,13 +101,14 @@ def distinct(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], IntArray]:
 
 
 NOISE = -1
-"""The label of rows that belong to no cluster."""
+"""The label of rows that belong to no cluster, as a number or as a text."""
 
 
 def is_noise(labels: npt.NDArray[Any]) -> BoolArray:
-    """Mark the rows labelled -1; among strings, held as objects, too."""
-    if labels.dtype.kind == "O":
-        return np.array([label == NOISE for label in labels.tolist()], dtype=bool)
-    if labels.dtype.kind not in "if":
-        return np.zeros(labels.shape, dtype=bool)
-    return np.asarray(labels == NOISE)
+    """Mark the rows labelled -1: the number, or the text that arrays and files make of it."""
+    kind = labels.dtype.kind
+    if kind in "if":
+        return np.asarray(labels == NOISE)
+    if kind == "O":
+        return np.array([label in (NOISE, str(NOISE)) for label in labels.tolist()], dtype=bool)
+    return np.asarray(labels == str(NOISE)) if kind in "UT" else np.zeros(labels.shape, dtype=bool)

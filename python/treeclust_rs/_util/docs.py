@@ -111,7 +111,7 @@ reference : None, estimator or array, default=None
     What the tree explains. None: scikit-learn's KMeans (best of 10 starts). A fitted estimator:
     its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is cloned and fitted to
     X, without `scale`. A 2-D array: centers in the columns of X. A 1-D array: a label per row,
-    integers or strings; -1 marks noise, which is left out of the fit.
+    integers or strings; -1, a number or a text, marks noise, which is left out of the fit.
 %(explaining_common)s
 
 Attributes
@@ -317,7 +317,7 @@ reference : None, estimator or array, default=None
     fitted estimator: its `labels_` (or `predict`) and `cluster_centers_`; an unfitted one is
     cloned and fitted to X, without `scale`: ``make_pipeline(StandardScaler(), KMeans(3))`` has a
     scale of its own. A 2-D array: centers in the columns of X. A 1-D array: a label per row,
-    integers or strings; -1 marks noise, which is left out of the fit.
+    integers or strings; -1, a number or a text, marks noise, which is left out of the fit.
 %(explaining_common)s
 
 [explaining_common]

@@ -231,7 +231,7 @@ def number_of_clusters(arguments: argparse.Namespace, reference: np.ndarray | No
     """Return the number of clusters of a reference; without one, that to seek."""
     if reference is None:
         return int(arguments.clusters or DEFAULT_N_CLUSTERS)
-    return len(set(reference.tolist()) - {NOISE})
+    return len(set(reference.tolist()) - {NOISE, str(NOISE)})
 
 
 def scale_of(arguments: argparse.Namespace, columns: list[str]) -> Scale:

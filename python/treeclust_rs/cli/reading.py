@@ -243,12 +243,12 @@ class Source:
         return f"{cells.name!r} ({self.row(row)}: {shown_cell(cells[row])})"
 
     def labels(self, column: str) -> npt.NDArray[Any]:
-        """Return a column as the labels of clusters: whole numbers or text."""
+        """Return a column as the labels of clusters: whole numbers or text, -1 for no cluster."""
         self.require([column])
         labels = self._labels(self.frame[column])
         empty = labels.is_null()
         first = self.row(empty.arg_max() or 0)
-        check_labels(column, int(empty.sum()), first, is_numeric=labels.dtype.is_numeric())
+        check_labels(column, int(empty.sum()), first)
         if labels.dtype.is_float() and not are_whole(labels):
             raise no_labels(column)
         return labels.to_numpy()
@@ -322,14 +322,13 @@ class Source:
         return f"{message}."
 
 
-def check_labels(column: str, n_empty: int, first: str, *, is_numeric: bool) -> None:
+def check_labels(column: str, n_empty: int, first: str) -> None:
     """Raise DataError if a column of labels has empty cells; `first`: the words for their row."""
     if not n_empty:
         return
-    fill = "write -1 for rows of no cluster" if is_numeric else "fill them"
     raise DataError(
         f"the column {column!r} has {format_count(n_empty, 'empty cell')}, the first in "
-        f"{first} (rows count from 0): {fill}, or remove their rows first."
+        f"{first} (rows count from 0): write -1 for rows of no cluster, or remove them first."
     )
 
 

@@ -176,7 +176,7 @@ class LabelFacts:
     def check(self) -> None:
         """Raise DataError for labels that are empty, or numbers that are not whole."""
         n_empty, first = self._empty[self._are_numeric]
-        check_labels(self.name, n_empty, first, is_numeric=self._are_numeric)
+        check_labels(self.name, n_empty, first)
         if self._are_numeric and not self._are_whole:
             raise no_labels(self.name)
 
@@ -185,7 +185,7 @@ class LabelFacts:
         if self._different.texts is None:
             return None
         if not self._are_numeric:
-            return len(self._different.texts)
+            return len(set(self._different.texts) - {str(NOISE)})
         comma = self._comma and self._forms is not None
         numbers = as_numbers(pl.Series(self._different.texts, dtype=pl.String), comma)
         return len(set(numbers.drop_nulls().to_list()) - {NOISE})

@@ -60,6 +60,16 @@ class Language(ABC, Generic[Value]):
         """Return null where one of the tests, of which none is null, holds, else `value`."""
 
 
+_WRITTEN_FLAGS = {"false": ("false", "0", "0.0"), "true": ("true", "1", "1.0")}
+
+
+def written(column: Column, levels: Sequence[str]) -> list[str]:
+    """Return the texts of some levels; databases and files give flags as numbers, too."""
+    if column.kind != "flag":
+        return list(levels)
+    return [text for level in levels for text in _WRITTEN_FLAGS[level]]
+
+
 def tree_expression(tree: ClusterTree, language: Language[Value]) -> Value:
     """Return the label of a row's cluster in a language."""
     # Children come after their parents: backwards, both children are done before their parent.

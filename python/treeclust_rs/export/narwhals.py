@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from .._data.times import zone_of
 from ..tree import ClusterTree, HasTree, as_tree
 from ..tree.columns import Column, whole_microsecond
-from .expressions import CellLabels, Language, cells_expression, tree_expression
+from .expressions import CellLabels, Language, cells_expression, tree_expression, written
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -28,9 +28,9 @@ def to_narwhals_expr(tree: ClusterTree | HasTree) -> nw.Expr:
     Its value is the cluster label of each row, for frames of polars, pandas, pyarrow, DuckDB, Dask,
     Ibis and Spark: ``nw.from_native(frame).with_columns(expression).to_native()``. Columns of
     numbers are cast to Float64, and weighted sums are added in order, as in `predict`; levels are
-    compared as text, and flags too. A null or NaN takes the way of `missing_go_to_left`, and a
-    level that the fit did not have too; in a tree without it a null or NaN in any column that it
-    tests makes the label null. Infinite cells are taken as numbers.
+    compared as text, and flags too (0 and 1 are flags as well). A null or NaN takes the way of
+    `missing_go_to_left`, and a level that the fit did not have too; in a tree without it a null or
+    NaN in any column that it tests makes the label null. Infinite cells are taken as numbers.
 
     Times with a zone must have the zone of the fit. Not all libraries compare all times: Ibis has
     no durations, and takes a time that clocks show twice for the first of both; DuckDB has no
@@ -121,7 +121,9 @@ class _Narwhals(Language["nw.Expr"]):
             return cells.is_null() & ~cells.is_null()
         texts = cells.cast(self._nw.String)
         # Objects and categories of pandas, and texts that Dask makes of them, are True and False.
-        found = (texts.str.to_lowercase() if column.kind == "flag" else texts).is_in(levels)
+        found = (texts.str.to_lowercase() if column.kind == "flag" else texts).is_in(
+            written(column, levels)
+        )
         return found.fill_null(False) & ~cells.is_null()
 
     def at_most(self, cells: nw.Expr, column: Column, time: float) -> nw.Expr:

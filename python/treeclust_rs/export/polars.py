@@ -11,7 +11,7 @@ import polars.selectors as cs
 from ..tree import ClusterTree, HasTree, as_tree
 from ..tree.columns import NUMBERS, Column, day_of, whole_microsecond
 from ..tree.labels import Classes
-from .expressions import Language, tree_expression
+from .expressions import Language, tree_expression, written
 
 # Polars walks an expression by recursion and plans it in time quadratic in its depth. Measured with
 # polars 2.1: a chain of 350 tests passes in a thread with 128 KiB of stack and one of 500 crashes
@@ -30,12 +30,13 @@ def to_polars_expr(tree: ClusterTree | HasTree) -> pl.Expr:
 
     Its value is the cluster label of each row, in eager and lazy frames and in the streaming
     engine, without calls of Python. Columns of numbers are cast to Float64, and weighted sums are
-    added in order, as in `predict`; levels and flags are compared as text, times in whole
-    microseconds, and dates by day. A null or NaN takes the way of
+    added in order, as in `predict`; levels and flags are compared as text (0 and 1 are flags, too),
+    times in whole microseconds, and dates by day. A null or NaN takes the way of
     `missing_go_to_left`, and a level that the fit did not have too; in a tree without it a null or
     NaN in any column that it tests makes the label null. Other columns are not read. An expression
     cannot refuse what `predict` does: infinite cells, and where the tree compares numbers dates and
-    texts of numbers, are taken for the numbers they are cast to.
+    texts of numbers, are taken for the numbers they are cast to; whole numbers in the place of
+    dates, as years, for days since 1970.
 
     Parameters
     ----------
@@ -188,8 +189,10 @@ class _Polars(Language[Any]):
         is_number = not (column.has_levels or column.is_time)
         return cells.is_nan().fill_null(True) if is_number else cells.is_null()
 
-    def is_in(self, cells: Any, column: Column, levels: list[str]) -> Any:  # noqa: ARG002
-        return cells.is_in(levels).fill_null(False) if levels else cells.is_null() & False
+    def is_in(self, cells: Any, column: Column, levels: list[str]) -> Any:
+        if not levels:
+            return cells.is_null() & False
+        return cells.is_in(written(column, levels)).fill_null(False)
 
     def at_most(self, cells: Any, column: Column, time: float) -> Any:
         if column.kind == "date":

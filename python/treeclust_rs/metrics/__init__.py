@@ -1,7 +1,5 @@
 """How good a clustering is, how much its explanation cost, and how long the explanation is."""
 
-from sklearn.metrics import adjusted_rand_score as adjusted_rand_index
-
 from .._util import documented
 from .costs import (
     cost_ratio,
@@ -18,7 +16,7 @@ from .explanations import (
     weighted_average_depth,
     weighted_average_explanation_size,
 )
-from .matching import agreement
+from .matching import adjusted_rand_index, agreement
 from .profiles import Profile
 
 __all__ = [

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 from scipy.sparse import issparse
+from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import column_or_1d
 
 from .._data import SparseTable, Table, count_gaps, read_sparse, read_table
@@ -60,6 +61,38 @@ def agreement(
     _, _, table = contingency(marks[kept], reference[kept], weights)
     rows, columns = linear_sum_assignment(table, maximize=True)
     return float(table[rows, columns].sum()) / total
+
+
+def adjusted_rand_index(labels: npt.ArrayLike, reference_labels: npt.ArrayLike) -> float:
+    """How far two clusterings agree on pairs of rows, 0 what chance gives: scikit-learn's.
+
+    Parameters
+    ----------
+    labels, reference_labels : array-like of shape (n_samples,)
+        The two clusterings, integers or strings; rows labelled -1 are a cluster of their own.
+
+    Returns
+    -------
+    float
+        1 for equal clusterings, about 0 for independent ones; at least -0.5.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many of both, or labels are neither integers nor strings.
+
+    References
+    ----------
+    Hubert, Arabie (1985). Comparing partitions.
+
+    Examples
+    --------
+    >>> adjusted_rand_index([0, 0, 1, 1], ["b", "b", "a", "a"])
+    1.0
+    """
+    reference = check_labels(reference_labels, None, "reference_labels")
+    marks = check_labels(labels, len(reference), "labels")
+    return float(adjusted_rand_score(reference, marks))
 
 
 def contingency(

@@ -28,7 +28,7 @@ import numpy as np
 from .._util import FloatArray, IntArray, format_number, format_short
 from .._util.words import MAX_NAME_LENGTH, format_share
 from .columns import MAX_LEVELS_SHOWN, NUMBERS, Column
-from .nodes import INTERVAL, LEAF, LEVELS, OBLIQUE, THRESHOLD, TreeNodes
+from .nodes import INTERVAL, LEAF, LEVELS, MISSING, OBLIQUE, THRESHOLD, TreeNodes
 
 
 class Span(NamedTuple):
@@ -583,14 +583,39 @@ def _reaches_below(span: Span, value: float) -> bool:
 def branch_condition(tree: TreeNodes, parent: int, left: bool) -> Condition | ObliqueCondition:
     """Return the condition of the branch from a node to one of its children.
 
-    It allows missing cells besides values only where they can get to the node.
+    It allows missing cells besides values only where they can get to the node, and names no levels
+    that cannot, if others do.
     """
     path = Path()
     path.enter(tree, parent, left)
     condition = path.conditions()[0]
+    if tree.kind[parent] == LEVELS and isinstance(condition, Condition):
+        condition = replace(condition, codes=_arriving_codes(tree, parent, condition))
     if isinstance(condition, Condition) and condition.or_missing and not condition.is_everything:
         return replace(condition, missing=bool(tree.missing_arrives[parent]))
     return condition
+
+
+def _arriving_codes(tree: TreeNodes, node: int, condition: Condition) -> tuple[int, ...]:
+    """Return a set of levels as the condition at a node that the fewest names are needed for.
+
+    It has the same of the levels that can get to the node: all others are on the side for which
+    more names would be needed.
+    """
+    every, codes = range(len(condition.column.levels)), set(condition.codes or ())
+    arriving, child = set(every), node
+    while (above := int(tree.parent[child])) >= 0:
+        if tree.feature[above] == condition.feature and tree.kind[above] in (LEVELS, MISSING):
+            is_set, is_left = tree.kind[above] == LEVELS, child == tree.children_left[above]
+            went_left = set(tree.level_test(above).tolist()) if is_set else set()
+            arriving = arriving & went_left if is_left else arriving - went_left
+        child = above
+    inside, outside = arriving & codes, arriving - codes
+    if not inside or not outside:
+        return condition.codes or ()
+    if len(inside) <= len(outside):
+        return tuple(sorted(inside))
+    return tuple(code for code in every if code not in outside)
 
 
 def walk_leaves(tree: TreeNodes) -> Iterator[tuple[int, int, Path]]:

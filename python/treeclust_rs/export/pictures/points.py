@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from ..._data import column_of
-from ..._util import FloatArray, IntArray
+from ..._util import FloatArray, IntArray, is_noise
 from ..._util.words import printable
 from ...tree import ClusterTree, cluster_colors, read_rows
 
@@ -60,9 +60,8 @@ def _read_labels(labels: Any, n_samples: int) -> tuple[list[int] | list[str], In
             f"labels must have one entry for each of the {n_samples:,} points. Got an array of the "
             f"shape {array.shape}."
         )
-    # Strings with noise are an array of objects.
-    is_noise = np.array([label == -1 for label in array.tolist()], dtype=bool)
-    kept = array[~is_noise]
+    noise = is_noise(array)
+    kept = array[~noise]
     if array.dtype.kind == "f" and np.isfinite(kept).all() and (kept == np.rint(kept)).all():
         kept = kept.astype(np.int64)
     elif array.dtype.kind == "O":
@@ -72,7 +71,7 @@ def _read_labels(labels: Any, n_samples: int) -> tuple[list[int] | list[str], In
     if kept.dtype.kind not in "biuU":
         raise ValueError("labels must hold integers or strings; -1 marks noise.")
     codes = np.full(n_samples, -1, dtype=np.int64)
-    names, codes[~is_noise] = np.unique(kept, return_inverse=True)
+    names, codes[~noise] = np.unique(kept, return_inverse=True)
     return names.tolist(), codes
 
 
