@@ -1,6 +1,7 @@
 """What `reference=` takes: labels with noise among strings, and what is no estimator."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
@@ -61,6 +62,7 @@ def test_noise_among_strings_is_left_out(name):
         ),
         ([*WORDS[:4], np.nan, *WORDS[5:]], "has no label in row 4 "),
         (np.array([None] * 60), "has no label in row 0 "),
+        (pd.Series([*WORDS[:5], pd.NA, *WORDS[6:]], dtype="string"), "has no label in row 5 "),
         ([1.5, *WORDS[1:]], "and not both. Row 1 holds 'a'. Row 0 holds 1.5; mark noise by -1"),
     ],
 )

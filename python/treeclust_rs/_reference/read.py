@@ -229,6 +229,10 @@ def label_array(labels: Any) -> npt.NDArray[Any]:
     return np.asarray(labels)
 
 
+_MISSING = ("None", "nan", "NaT", "<NA>")
+"""What missing cells of all libraries are as text; such texts are labels themselves."""
+
+
 def typed_labels(array: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[Any], BoolArray]:
     """Return labels as integers or strings, and the mask of those that mark noise.
 
@@ -252,7 +256,7 @@ def typed_labels(array: npt.NDArray[Any], what: str) -> tuple[npt.NDArray[Any], 
         wrong = ~noise & ~np.array(is_text)
         if wrong.any():
             row, both = int(wrong.argmax()), ""
-            if values[row] is None or values[row] != values[row]:
+            if str(values[row]) in _MISSING:
                 raise TypeError(
                     f"{what} has no label in row {row} (counting from 0). Mark rows that belong to "
                     "no cluster by -1, or leave them out."

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -110,5 +111,14 @@ def is_noise(labels: npt.NDArray[Any]) -> BoolArray:
     if kind in "if":
         return np.asarray(labels == NOISE)
     if kind == "O":
-        return np.array([label in (NOISE, str(NOISE)) for label in labels.tolist()], dtype=bool)
+        return np.array([_marks_noise(label) for label in labels.tolist()], dtype=bool)
     return np.asarray(labels == str(NOISE)) if kind in "UT" else np.zeros(labels.shape, dtype=bool)
+
+
+def _marks_noise(label: object) -> bool:
+    # pandas' NA is neither equal to a number nor unequal.
+    return (
+        label == str(NOISE)
+        if isinstance(label, str)
+        else isinstance(label, Real) and label == NOISE
+    )
