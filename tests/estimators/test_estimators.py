@@ -353,7 +353,7 @@ X_SMALL = np.vstack([CENTERS, CENTERS + 0.25, CENTERS - 0.25])
         ({"reference": np.full((3, 4), np.nan)}, ValueError, r"NaN"),
         ({"reference": np.array([0.5] * 9)}, ValueError, r"Row 0 holds .*0\.5"),
         ({"reference": np.array([0, np.nan] + [1] * 7)}, ValueError, r"Row 1 holds .*nan"),
-        ({"reference": ["a"] * 8 + [None]}, TypeError, r"Row 8 holds None"),
+        ({"reference": ["a"] * 8 + [None]}, TypeError, r"has no label in row 8"),
         ({"reference": np.array([["a"] * 4])}, TypeError, r"must hold numbers"),
         ({"reference": CENTERS[[0, 1, 2, 1]]}, ValueError, r"clusters 1 and 3 are equal"),
         ({"n_clusters": 10, "criterion": "kmeans"}, ValueError, r"9 .*n_clusters=10"),

@@ -186,7 +186,7 @@ def test_labels_that_do_not_suit_are_refused():
         (integers[:3], ValueError, r"labels must have the shape \(40,\)"),
         (np.full(40, 0.5), ValueError, "labels must hold integers or strings"),
         (integers.astype(np.uint64) + 2**63, ValueError, "must fit into 64-bit integers"),
-        (np.where(integers > 0, words, None), TypeError, "labels must hold integers or strings"),
+        (np.where(integers > 0, words, None), TypeError, "labels has no label in row 0"),
     ):
         with pytest.raises(error, match=message):
             question.answer(X, part_id=0, labels=labels)

@@ -104,6 +104,8 @@ def test_a_lost_reference_is_told_until_it_is_set(reference, tmp_path):
     model.save(tmp_path / "model.json")
     again = tc.load(tmp_path / "model.json")
     assert again.unsaved_params == (frozenset() if reference is None else {"reference"})
+    again.save(tmp_path / "again.json")
+    assert tc.load(tmp_path / "again.json").unsaved_params == again.unsaved_params
     assert tc.load(tmp_path / "model.json").predict(X).tolist() == model.predict(X).tolist()
     again.set_params(reference=reference)
     assert not again.unsaved_params

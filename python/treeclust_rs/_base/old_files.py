@@ -3,6 +3,7 @@
 from typing import Any
 
 _KERNEL_TREES = ("KernelIMM", "KernelExKMC", "KernelExpand")
+_WITHOUT_REFERENCE = ("CLTree", "CUBT", "Douglas", "Kauri", "KernelKMeans")
 
 
 def upgrade(payload: dict[str, Any], version: int) -> None:
@@ -19,6 +20,8 @@ def _from_version_1(payload: dict[str, Any]) -> None:
     model, params, fitted = (payload.get(key) for key in ("model", "params", "fitted"))
     if not (isinstance(params, dict) and isinstance(fitted, dict)):
         return
+    if model not in _WITHOUT_REFERENCE:
+        params.setdefault("reference", None)  # whether there was one is not known
     if model in _KERNEL_TREES:
         _rename(fitted, "_inertia", "_kernel_cost")
         _rename(fitted, "_reference_inertia", "_reference_kernel_cost")

@@ -198,7 +198,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         params = {name: _as_plain(value) for name, value in given.items() if _is_plain(value)}
         params["scale"] = plain_scale(self.scale)
         has_reference = given.get("reference") is not None or self._had_label_column
-        if has_reference:
+        if has_reference or "reference" in self._not_saved:
             params.pop("reference", None)
         if has_reference and given["n_clusters"] is None:
             # They were the reference's, which is lost: a new fit is to find as many.

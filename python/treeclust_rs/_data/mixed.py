@@ -226,7 +226,8 @@ def read_as_fitted(
             new = unknown_levels(cells, known)
             if new:
                 unknown[column] = cells
-                remarks.append(unknown_words(source.names[position], new))
+                is_flag = fitted.kind(column) == "flag"
+                remarks.append(unknown_words(source.names[position], new, is_flag=is_flag))
             data.append(cells.coded(known))
         else:
             data.append(cells)
@@ -268,9 +269,10 @@ def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
     return f"{words}. Convert {them} to the type that {they} had.{meant}"
 
 
-def unknown_words(name: str, new: list[str]) -> str:
+def unknown_words(name: str, new: list[str], *, is_flag: bool = False) -> str:
     """Return the words for the levels of a column that the fit did not have."""
-    return f"column {name!r} has {listed([repr(level) for level in new], 'level')}"
+    which = f"column {name!r}, true and false in the fit," if is_flag else f"column {name!r}"
+    return f"{which} has {listed([repr(level) for level in new], 'level')}"
 
 
 def unknown_message(remarks: list[str], estimator_name: str) -> str:
@@ -288,8 +290,12 @@ def _converted(cells: Cells, kind: Kind, wanted: Kind) -> Cells | None:
     """Return cells as those of another kind of column, None if they are none."""
     wants_text = has_levels(wanted)
     if isinstance(cells, Texts):
-        if wanted == "flag" and kind != "flag" and unknown_levels(cells, FLAG_LEVELS):
-            return None
+        if wanted == "flag" and kind != "flag":
+            # Python and pandas write True and False.
+            small = ((text, text.lower()) for text in cells.texts)
+            return cells._replace(
+                texts=[low if low in FLAG_LEVELS else text for text, low in small]
+            )
         if wants_text:
             return cells
         if (kind, wanted) != ("flag", "number") and (cells.codes >= 0).any():

@@ -154,7 +154,8 @@ class _Labelling:
         unknown, gaps = [], []
         for column, total, levels in zip(columns, self._drift, self._levels, strict=True):
             if levels:
-                unknown.append(unknown_words(total["column"], sorted(levels)))
+                kind = self._model.tree_.column(column).kind
+                unknown.append(unknown_words(total["column"], sorted(levels), kind))
             if total["missing"] and not total["missing_in_fit"]:
                 names = self._model.tree_.feature_names
                 gaps.append(gap_words(names, column, total["missing"]))

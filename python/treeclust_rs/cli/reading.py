@@ -328,7 +328,8 @@ def check_labels(column: str, n_empty: int, first: str) -> None:
         return
     raise DataError(
         f"the column {column!r} has {format_count(n_empty, 'empty cell')}, the first in "
-        f"{first} (rows count from 0): write -1 for rows of no cluster, or remove them first."
+        f"{first} (rows count from 0): write -1 for rows of no cluster, or remove their rows "
+        "first."
     )
 
 
