@@ -226,8 +226,7 @@ def read_as_fitted(
             new = unknown_levels(cells, known)
             if new:
                 unknown[column] = cells
-                is_flag = fitted.kind(column) == "flag"
-                remarks.append(unknown_words(source.names[position], new, is_flag=is_flag))
+                remarks.append(unknown_words(source.names[position], new, wanted))
             data.append(cells.coded(known))
         else:
             data.append(cells)
@@ -269,9 +268,11 @@ def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
     return f"{words}. Convert {them} to the type that {they} had.{meant}"
 
 
-def unknown_words(name: str, new: list[str], *, is_flag: bool = False) -> str:
-    """Return the words for the levels of a column that the fit did not have."""
-    which = f"column {name!r}, true and false in the fit," if is_flag else f"column {name!r}"
+def unknown_words(name: str, new: list[str], kind: Kind) -> str:
+    """Return the words for the levels of a column that the fit did not have; `kind`: its own."""
+    which = f"column {name!r}"
+    if kind == "flag":
+        which += ", true and false in the fit,"
     return f"{which} has {listed([repr(level) for level in new], 'level')}"
 
 
