@@ -803,8 +803,10 @@ def test_saved_models_load_alike(make, criterion, labels, tmp_path):
     other.save(again)
     assert again.read_text("utf-8") == path.read_text("utf-8")
     assert tc.load(str(path)).tree_ == model.tree_
-    # What is loaded can be fitted again.
-    assert other.set_params(n_clusters=3, random_state=0).fit(X).labels_.shape == (600,)
+    # What is loaded can be fitted again, without the reference that no file holds.
+    other.set_params(n_clusters=3, random_state=0)
+    with pytest.warns(UserWarning, match="which does not hold its reference"):
+        assert other.fit(X).labels_.shape == (600,)
 
 
 def test_files_hold_plain_parameters_only(tmp_path):
