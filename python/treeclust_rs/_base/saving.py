@@ -147,7 +147,7 @@ class SavedEstimator(ClusterMixin, BaseEstimator):
         if "reference" in self._not_saved:
             warn_user(
                 f"This {type(self).__name__} was read from a file, which does not hold its "
-                "reference: the fit explains clusters of its own. Set what was given by "
+                "reference, and the fit goes without it. Set what was given by "
                 "set_params(reference=...), or None if nothing was."
             )
 

@@ -179,8 +179,13 @@ def _pandas_texts(column: Any, missing: npt.NDArray[np.bool_], name: object) -> 
     return object_texts(column.to_numpy(dtype=object), missing, name)
 
 
-def _check_categories(categories: Sequence[object], name: object) -> None:
-    """Raise TypeError if a text and something else are written alike, as "1" and 1."""
+def _check_categories(categories: Any, name: object) -> None:
+    """Raise TypeError if a text and something else are written alike, as "1" and 1.
+
+    `categories`: an Index of pandas, which knows whether it holds several types.
+    """
+    if not categories.inferred_type.startswith("mixed"):
+        return
     of_text: dict[str, bool] = {}
     for value in categories:
         is_text = isinstance(value, str)

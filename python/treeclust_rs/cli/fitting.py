@@ -14,8 +14,7 @@ from sklearn.utils import get_tags
 
 from .._data import ColumnWarning, Scale, TextNumbersWarning
 from .._reference.checks import DEFAULT_N_CLUSTERS
-from .._util import ReadingProgress, format_count
-from .._util.arrays import NOISE
+from .._util import ReadingProgress, format_count, is_noise
 from ..parts import fit_batches
 from ..parts.kept import written
 from .features import (
@@ -231,7 +230,7 @@ def number_of_clusters(arguments: argparse.Namespace, reference: np.ndarray | No
     """Return the number of clusters of a reference; without one, that to seek."""
     if reference is None:
         return int(arguments.clusters or DEFAULT_N_CLUSTERS)
-    return len(set(reference.tolist()) - {NOISE, str(NOISE)})
+    return len(set(reference[~is_noise(reference)].tolist()))
 
 
 def scale_of(arguments: argparse.Namespace, columns: list[str]) -> Scale:

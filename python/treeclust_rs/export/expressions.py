@@ -60,14 +60,11 @@ class Language(ABC, Generic[Value]):
         """Return null where one of the tests, of which none is null, holds, else `value`."""
 
 
-_WRITTEN_FLAGS = {
-    "false": ("false", "False", "FALSE", "0", "0.0"),
-    "true": ("true", "True", "TRUE", "1", "1.0"),
-}
+_WRITTEN_FLAGS = {"false": ("false", "0", "0.0"), "true": ("true", "1", "1.0")}
 
 
 def written(column: Column, levels: Sequence[str]) -> list[str]:
-    """Return the texts of some levels; databases and files give flags in several."""
+    """Return the texts of some levels: flags, in small letters, may come as numbers."""
     if column.kind != "flag":
         return list(levels)
     return [text for level in levels for text in _WRITTEN_FLAGS[level]]

@@ -121,10 +121,8 @@ class _Narwhals(Language["nw.Expr"]):
             return cells.is_null() & ~cells.is_null()
         texts = cells.cast(self._nw.String)
         # Objects and categories of pandas, and texts that Dask makes of them, are True and False.
-        found = (texts.str.to_lowercase() if column.kind == "flag" else texts).is_in(
-            written(column, levels)
-        )
-        return found.fill_null(False) & ~cells.is_null()
+        texts = texts.str.to_lowercase() if column.kind == "flag" else texts
+        return texts.is_in(written(column, levels)).fill_null(False) & ~cells.is_null()
 
     def at_most(self, cells: nw.Expr, column: Column, time: float) -> nw.Expr:
         # Nanoseconds belong to the microsecond before them.

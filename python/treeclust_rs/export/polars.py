@@ -192,7 +192,9 @@ class _Polars(Language[Any]):
     def is_in(self, cells: Any, column: Column, levels: list[str]) -> Any:
         if not levels:
             return cells.is_null() & False
-        return cells.is_in(written(column, levels)).fill_null(False)
+        # Python and pandas write True and False.
+        texts = cells.str.to_lowercase() if column.kind == "flag" else cells
+        return texts.is_in(written(column, levels)).fill_null(False)
 
     def at_most(self, cells: Any, column: Column, time: float) -> Any:
         if column.kind == "date":

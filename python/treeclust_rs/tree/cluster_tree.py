@@ -38,7 +38,7 @@ from .nodes import (
     THRESHOLD,
     TreeNodes,
 )
-from .paths import Condition, ObliqueCondition, Path
+from .paths import Condition, ObliqueCondition, path_to
 from .reshape import expand_intervals, truncate_nodes
 from .rules import RuleTable
 from .text import leaf_rules, tree_text
@@ -415,14 +415,7 @@ class ClusterTree(TreeNodes):
             In the order in which the path first tests their features.
         """
         self.check_node(node)
-        chain = [int(node)]
-        while chain[-1] != 0:
-            chain.append(int(self.parent[chain[-1]]))
-        path = Path()
-        for child in reversed(chain[:-1]):
-            parent = int(self.parent[child])
-            path.enter(self, parent, child == self.children_left[parent])
-        return path.conditions()
+        return path_to(self, int(node)).conditions()
 
     def rules(self, max_terms: int | None = None) -> RuleTable:
         """Return the tree as one rule per leaf.

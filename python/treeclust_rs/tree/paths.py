@@ -28,7 +28,7 @@ import numpy as np
 from .._util import FloatArray, IntArray, format_number, format_short
 from .._util.words import MAX_NAME_LENGTH, format_share
 from .columns import MAX_LEVELS_SHOWN, NUMBERS, Column
-from .nodes import INTERVAL, LEAF, LEVELS, MISSING, OBLIQUE, THRESHOLD, TreeNodes
+from .nodes import INTERVAL, LEAF, LEVELS, OBLIQUE, THRESHOLD, TreeNodes
 
 
 class Span(NamedTuple):
@@ -580,6 +580,18 @@ def _reaches_below(span: Span, value: float) -> bool:
     return span.lower < value or (span.lower == value and not span.lower_strict)
 
 
+def path_to(tree: TreeNodes, node: int) -> Path:
+    """Return the path from the root to a node."""
+    chain = [node]
+    while chain[-1] != 0:
+        chain.append(int(tree.parent[chain[-1]]))
+    path = Path()
+    for child in reversed(chain[:-1]):
+        parent = int(tree.parent[child])
+        path.enter(tree, parent, child == tree.children_left[parent])
+    return path
+
+
 def branch_condition(tree: TreeNodes, parent: int, left: bool) -> Condition | ObliqueCondition:
     """Return the condition of the branch from a node to one of its children.
 
@@ -603,13 +615,10 @@ def _arriving_codes(tree: TreeNodes, node: int, condition: Condition) -> tuple[i
     more names would be needed.
     """
     every, codes = range(len(condition.column.levels)), set(condition.codes or ())
-    arriving, child = set(every), node
-    while (above := int(tree.parent[child])) >= 0:
-        if tree.feature[above] == condition.feature and tree.kind[above] in (LEVELS, MISSING):
-            is_set, is_left = tree.kind[above] == LEVELS, child == tree.children_left[above]
-            went_left = set(tree.level_test(above).tolist()) if is_set else set()
-            arriving = arriving & went_left if is_left else arriving - went_left
-        child = above
+    arriving = set(every)
+    for above in path_to(tree, node).conditions():
+        if isinstance(above, Condition) and above.feature == condition.feature:
+            arriving = set(above.codes or ())
     inside, outside = arriving & codes, arriving - codes
     if not inside or not outside:
         return condition.codes or ()
