@@ -562,6 +562,8 @@ def search_tree(
     n_survivors: int,
     batch: int,
     drift: float,
+    aim: float,
+    rounds_to_refine: int,
     patience: int,
     max_work: int,
     max_time: float | None,

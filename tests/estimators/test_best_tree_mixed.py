@@ -94,26 +94,32 @@ def test_tables_with_gaps_but_no_levels_begin_at_a_tree_of_ex_shallow_too():
     assert set(model.starts_["start"]) - drawn == STARTS | OTHER_STARTS | {"ExShallow"}
 
 
+@pytest.fixture
+def options_seen(monkeypatch):
+    """Return what searches are asked for."""
+    search, seen = _engine.search_tree, []
+
+    def noted(*args, **options):
+        seen.append(options)
+        return search(*args, **options)
+
+    monkeypatch.setattr(_engine, "search_tree", noted)
+    return seen
+
+
 @pytest.mark.parametrize(
     ("n_clusters", "n_survivors", "share"),
     # Those of effort="quick" and "normal"; beyond 10 clusters levels are given more work.
     [(2, [[1, 3], [1, 1]], 1.0), (20, [[1, 8], [1, 4]], 2.0)],
 )
 def test_tables_with_levels_keep_their_work_for_fewer_starts(
-    monkeypatch, n_clusters, n_survivors, share
+    options_seen, n_clusters, n_survivors, share
 ):
     labels = np.arange(12_000) % n_clusters
     bits = labels[:, np.newaxis] >> np.arange(30) % 5 & 1
     cells = bits ^ (np.random.default_rng(0).random(bits.shape) < 0.1)
     numbers = pl.DataFrame(cells.astype(float))
     texts = numbers.select(pl.all().cast(pl.Int64).cast(pl.String))
-    search, options_seen = _engine.search_tree, []
-
-    def noted(*args, **options):
-        options_seen.append(options)
-        return search(*args, **options)
-
-    monkeypatch.setattr(_engine, "search_tree", noted)
     for table in (numbers, texts):
         tc.BestTree(reference=labels, max_time=0, random_state=0).fit(table)
     of_numbers, of_levels = options_seen[:2], options_seen[2:]
@@ -123,6 +129,22 @@ def test_tables_with_levels_keep_their_work_for_fewer_starts(
     work = [sum(options["max_work"] for options in each) for each in (of_numbers, of_levels)]
     assert work[0] == max(5.5e8, 220 * 12_000 * 30 * n_clusters)
     assert work[1] == share * work[0]
+
+
+@pytest.mark.parametrize("objective", ["kmeans", "kmedians"])
+def test_tables_with_gaps_or_levels_aim_at_what_the_reference_costs(options_seen, objective):
+    frame = people()
+    gaps = frame.select("income", "age")
+    tables = (frame, gaps, gaps.drop_nulls())
+    for table in tables:
+        model = tc.BestTree(3, objective=objective, **BRIEF).fit(table)
+        options = options_seen[-1]
+        cost = cost_of(table, model.reference_labels_, medians=objective == "kmedians")
+        aim, rounds = (0.0, 16) if table is tables[-1] else (cost, 40)
+        assert options["aim"] == pytest.approx(aim, rel=1e-12)
+        assert options["rounds_to_refine"] == rounds
+    tc.BestTree(objective="labels", reference=np.arange(len(frame)) % 3, **BRIEF).fit(frame)
+    assert options_seen[-1]["aim"] == 0.0
 
 
 def test_trees_of_the_filled_table_take_every_row_the_same_way():

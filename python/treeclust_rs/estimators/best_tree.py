@@ -80,6 +80,9 @@ _LOOKS_PER_SURVIVOR = 500
 """A start goes on if there is work to look at the whole table so many times, for each of them."""
 _LOOKS_AT_LEVELS_PER_SURVIVOR = 2_000
 """The same of tables with levels: few columns of many cuts, of which screening leaves out less."""
+_ROUNDS_TO_REFINE, _ROUNDS_TO_REFINE_MIXED = 16, 40
+"""After so many rounds in vain all thresholds are moved: of tables without gaps and levels, and of
+others, for which that is a larger part of the work."""
 _MANY_CLUSTERS = 10
 """Tables with levels and more clusters are given more work, by the square of the clusters: with
 that of numbers a single start would go on, from which every seed may end in the same dear tree."""
@@ -249,6 +252,8 @@ class BestTree(CentersTree):
         rows = fit_rows.rows
         n_cells, work, spent = _n_cells(rows), 0, 0.0
         has_levels = rows.levels is not None
+        aim = 0.0 if rows.is_plain or by_labels else reference.inertia
+        rounds_to_refine = _ROUNDS_TO_REFINE if rows.is_plain else _ROUNDS_TO_REFINE_MIXED
         for name, effort in _EFFORTS.items():
             before, work = work, effort.work(n_cells, k, has_levels=has_levels)
             if name == "quick":
@@ -279,6 +284,8 @@ class BestTree(CentersTree):
                 n_survivors=effort.survivors(n_cells, k, has_levels=has_levels),
                 batch=_BATCH,
                 drift=effort.drift,
+                aim=aim,
+                rounds_to_refine=rounds_to_refine,
                 patience=effort.patience,
                 max_work=work - before,
                 max_time=None if self.max_time is None else max(self.max_time - spent, 0.0),
