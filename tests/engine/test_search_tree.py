@@ -7,8 +7,15 @@ from treeclust_rs import ExKMC, _engine
 from treeclust_rs.tree import build
 
 LIMITS = {"max_leaves": 8, "max_depth": None, "min_samples_leaf": 1}
-SEARCH = {"n_restarts": 2, "n_survivors": 2, "batch": 4, "drift": 0.003, "aim": 0.0}
-PATIENCE = {"rounds_to_refine": 16, "patience": 20}
+SEARCH = {
+    "n_restarts": 2,
+    "n_survivors": 2,
+    "batch": 4,
+    "drift": 0.003,
+    "aim": 0.0,
+    "rounds_to_refine": 16,
+    "patience": 20,
+}
 REST = {"max_work": 10_000_000, "max_time": None, "seed": 0, "n_jobs": 1, "progress": None}
 
 
@@ -29,9 +36,7 @@ def searched(rows, **changes):
         "n_clusters": 4,
         "starts": [(start.router, np.asarray(start.cluster, dtype=np.int64))],
     }
-    return _engine.search_tree(
-        rows, **{**arguments, **LIMITS, **SEARCH, **PATIENCE, **REST, **changes}
-    )
+    return _engine.search_tree(rows, **{**arguments, **LIMITS, **SEARCH, **REST, **changes})
 
 
 def labels_of(found, rows):
