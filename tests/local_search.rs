@@ -30,7 +30,8 @@ fn settings(max_leaves: usize) -> SearchSettings {
         n_survivors: 46,
         batch: 8,
         drift: 0.05,
-        aim: 0.0,
+        aim: None,
+        reach: f64::INFINITY,
         rounds_to_refine: 16,
         patience: 60,
         max_work: 20_000_000,
@@ -585,17 +586,36 @@ fn the_value_rises_no_more_than_a_part_of_what_it_is_above_the_aim() {
     let x = clouds();
     let starts = starts(&mut Random(4), &x, 12, 4);
     for (objective, _) in with_centers(&x, 4, None) {
-        let from = |starts: &[DraftTree], drift: f64, aim: f64| {
+        let from = |starts: &[DraftTree], drift: f64, aim: Option<f64>| {
             let settings = SearchSettings { drift, aim, n_restarts: 0, ..quick(12) };
             found(&x, &*objective, starts, &settings, 1)
         };
-        let best = from(&starts, 0.05, 0.0);
-        let near = best.objective * (1.0 - 1e-12);
-        let again = |drift: f64, aim: f64| from(std::slice::from_ref(&best.tree), drift, aim);
-        assert_eq!(again(0.05, near), again(0.0, 0.0));
+        let best = from(&starts, 0.05, None);
+        let near = Some(best.objective * (1.0 - 1e-12));
+        let again =
+            |drift: f64, aim: Option<f64>| from(std::slice::from_ref(&best.tree), drift, aim);
+        assert_eq!(again(0.05, near), again(0.0, None));
         assert_ne!(from(&starts, 0.05, near).n_rounds, best.n_rounds);
         // What the best is below says nothing.
-        assert_eq!(again(0.05, 2.0 * best.objective), again(0.05, 0.0));
+        assert_eq!(again(0.05, Some(2.0 * best.objective)), again(0.05, None));
+    }
+}
+
+#[test]
+fn a_change_refines_the_nodes_above_it_that_are_in_reach() {
+    let x = clouds();
+    let starts = starts(&mut Random(4), &x, 12, 4);
+    for (objective, of) in with_centers(&x, 4, None) {
+        let from = |reach: f64| {
+            let settings = SearchSettings { reach, n_restarts: 0, ..quick(12) };
+            found(&x, &*objective, &starts, &settings, 1)
+        };
+        let (none, some, all) = (from(0.0), from(2.0), from(f64::INFINITY));
+        assert_eq!(from(x.nrows() as f64), all);
+        assert!(none != all && some != all && some != none);
+        for found in [none, some] {
+            assert!((cost_of(&found.tree, &x, of) / found.objective - 1.0).abs() < 1e-12);
+        }
     }
 }
 

@@ -12,7 +12,8 @@ SEARCH = {
     "n_survivors": 2,
     "batch": 4,
     "drift": 0.003,
-    "aim": 0.0,
+    "aim": None,
+    "reach": np.inf,
     "rounds_to_refine": 16,
     "patience": 20,
 }

@@ -135,16 +135,23 @@ def test_tables_with_levels_keep_their_work_for_fewer_starts(
 def test_tables_with_gaps_or_levels_aim_at_what_the_reference_costs(options_seen, objective):
     frame = people()
     gaps = frame.select("income", "age")
-    tables = (frame, gaps, gaps.drop_nulls())
-    for table in tables:
+    for table in (frame, gaps):
         model = tc.BestTree(3, objective=objective, **BRIEF).fit(table)
-        options = options_seen[-1]
         cost = cost_of(table, model.reference_labels_, medians=objective == "kmedians")
-        aim, rounds = (0.0, 16) if table is tables[-1] else (cost, 40)
-        assert options["aim"] == pytest.approx(aim, rel=1e-12)
-        assert options["rounds_to_refine"] == rounds
+        assert options_seen[-1]["aim"] == pytest.approx(cost, rel=1e-12)
+    tc.BestTree(3, objective=objective, **BRIEF).fit(gaps.drop_nulls())
+    assert options_seen[-1]["aim"] is None
     tc.BestTree(objective="labels", reference=np.arange(len(frame)) % 3, **BRIEF).fit(frame)
-    assert options_seen[-1]["aim"] == 0.0
+    assert options_seen[-1]["aim"] is None
+
+
+@pytest.mark.parametrize("objective", ["kmeans", "kmedians", "labels"])
+def test_thresholds_of_tables_with_levels_are_moved_less_often(options_seen, objective):
+    frame = people()
+    for table, often in ((frame, (8.0, 40)), (frame.select("income", "age"), (np.inf, 16))):
+        tc.BestTree(3, objective=objective, **BRIEF).fit(table)
+        options = options_seen[-1]
+        assert (options["reach"], options["rounds_to_refine"]) == often
 
 
 def test_trees_of_the_filled_table_take_every_row_the_same_way():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import warnings
 from collections.abc import Callable
@@ -80,9 +81,11 @@ _LOOKS_PER_SURVIVOR = 500
 """A start goes on if there is work to look at the whole table so many times, for each of them."""
 _LOOKS_AT_LEVELS_PER_SURVIVOR = 2_000
 """The same of tables with levels: few columns of many cuts, of which screening leaves out less."""
-_ROUNDS_TO_REFINE, _ROUNDS_TO_REFINE_MIXED = 16, 40
-"""After so many rounds in vain all thresholds are moved: of tables without gaps and levels, and of
-others, for which that is a larger part of the work."""
+_REACH, _REACH_OF_LEVELS = math.inf, 8.0
+"""A change moves the thresholds of the nodes above it that have at most so many times its rows: of
+tables with levels, for which that is a larger part of the work, not of all."""
+_ROUNDS_TO_REFINE, _ROUNDS_TO_REFINE_LEVELS = 16, 40
+"""After so many rounds in vain all thresholds are moved; of tables with levels less often."""
 _MANY_CLUSTERS = 10
 """Tables with levels and more clusters are given more work, by the square of the clusters: with
 that of numbers a single start would go on, from which every seed may end in the same dear tree."""
@@ -252,8 +255,6 @@ class BestTree(CentersTree):
         rows = fit_rows.rows
         n_cells, work, spent = _n_cells(rows), 0, 0.0
         has_levels = rows.levels is not None
-        aim = 0.0 if rows.is_plain or by_labels else reference.inertia
-        rounds_to_refine = _ROUNDS_TO_REFINE if rows.is_plain else _ROUNDS_TO_REFINE_MIXED
         for name, effort in _EFFORTS.items():
             before, work = work, effort.work(n_cells, k, has_levels=has_levels)
             if name == "quick":
@@ -284,8 +285,9 @@ class BestTree(CentersTree):
                 n_survivors=effort.survivors(n_cells, k, has_levels=has_levels),
                 batch=_BATCH,
                 drift=effort.drift,
-                aim=aim,
-                rounds_to_refine=rounds_to_refine,
+                aim=None if rows.is_plain or by_labels else reference.inertia,
+                reach=_REACH_OF_LEVELS if has_levels else _REACH,
+                rounds_to_refine=_ROUNDS_TO_REFINE_LEVELS if has_levels else _ROUNDS_TO_REFINE,
                 patience=effort.patience,
                 max_work=work - before,
                 max_time=None if self.max_time is None else max(self.max_time - spent, 0.0),

@@ -260,8 +260,8 @@ impl ExactRows {
         }
     }
 
-    /// What is added in blocks, after each of which sizes may be chosen: first of a few rows, for the others would not be of
-    /// the sizes of no rows.
+    /// Blocks, after each of which sizes may be chosen. Where nothing was added yet the first is short: its rows do not fit
+    /// the sizes, which are those of no rows.
     fn blocks<'b, T>(&self, all: &'b [T]) -> impl Iterator<Item = &'b [T]> + use<'b, T> {
         let is_first = self.n_added == 0 && self.n_flushed == 0;
         let n_first = if is_first { all.len().min(FIRST_ROWS) } else { 0 };

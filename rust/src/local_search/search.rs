@@ -61,8 +61,10 @@ pub struct SearchSettings {
     /// rises.
     pub drift: f64,
     /// What the value may come down to at best, as the cost of the clusters that the tree explains: it never rises by more
-    /// than a tenth of what the best so far has above this. 0, or more than the best: not known.
-    pub aim: f64,
+    /// than a tenth of what the best so far has above this. Not read where it is more than the best.
+    pub aim: Option<f64>,
+    /// A change refines the nodes above it that have at most so many times its rows; infinite: all.
+    pub reach: f64,
     /// Rounds in vain after a change until the whole tree is refined.
     pub rounds_to_refine: usize,
     /// Rounds in a row without a lower value after which a start's stage ends.
@@ -131,7 +133,8 @@ pub fn search<'r, 't: 'r>(
         return Err(Error::Value("A search needs a start, a row and a leaf.".into()));
     }
     let work = Work::new(monitor);
-    let task = Task { ranks: &ranks, objective, limits, monitor, work: &work };
+    let task =
+        Task { ranks: &ranks, objective, limits, reach: settings.reach, monitor, work: &work };
     let trees = starts.iter().map(|tree| task.start(tree)).collect::<Result<Vec<_>>>()?;
     let mut starts = refined(&task, trees);
     monitor.check()?;
@@ -309,8 +312,8 @@ impl Run<'_, '_> {
     /// How far the value may rise above the best so far at first, as a share of it.
     fn drift(&self, best: f64) -> f64 {
         let SearchSettings { drift, aim, .. } = *self.settings;
-        let excess = 1.0 - aim / best;
-        if excess > 0.0 { drift.min(DRIFT_OF_EXCESS * excess) } else { drift }
+        let excess = aim.map(|aim| 1.0 - aim / best).filter(|&excess| excess > 0.0);
+        excess.map_or(drift, |excess| drift.min(DRIFT_OF_EXCESS * excess))
     }
 
     /// Notes a step if it is the best so far.

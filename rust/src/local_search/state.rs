@@ -20,6 +20,8 @@ pub(super) struct Task<'a> {
     pub objective: &'a dyn Objective,
     /// Limits of the tree.
     pub limits: Limits,
+    /// A change refines the nodes above it that have at most so many times its rows.
+    pub reach: f64,
     /// Where a request to stop arrives.
     pub monitor: &'a Monitor,
     /// What counts the cells.
@@ -136,7 +138,7 @@ impl<'a> Task<'a> {
         self.update_costs(state);
     }
 
-    /// Refines all nodes, or roughly those above one, up to `passes` times while that lowers the value or saves leaves.
+    /// Refines all nodes, or roughly those above one and in reach of it, up to `passes` times while that lowers the value or saves leaves.
     pub fn polish(&self, state: &mut State, below: Option<usize>, passes: usize) {
         for _ in 0..passes {
             let mut tree = state.tree.clone();
@@ -146,7 +148,9 @@ impl<'a> Task<'a> {
                 Some(id) => {
                     // Siblings that were joined may have moved the node.
                     let id = id.min(tree.nodes.len() - 1);
-                    let mut ids: Vec<usize> = tree.above(id).collect();
+                    let most = self.reach * tree.nodes[id].len as f64;
+                    let in_reach = |&above: &usize| tree.nodes[above].len as f64 <= most;
+                    let mut ids: Vec<usize> = tree.above(id).filter(in_reach).collect();
                     ids.reverse();
                     refine.visit(&mut tree, &ids)
                 }

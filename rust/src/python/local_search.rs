@@ -67,7 +67,7 @@ pub struct PySearchedTree {
 /// `KeyboardInterrupt`.
 #[pyfunction]
 #[pyo3(signature = (rows, *, objective, z, scale, labels, sample_weight, n_clusters, starts, max_leaves, max_depth, min_samples_leaf,
-                    n_restarts, n_survivors, batch, drift, aim, rounds_to_refine, patience, max_work, max_time, seed, n_jobs, progress))]
+                    n_restarts, n_survivors, batch, drift, aim, reach, rounds_to_refine, patience, max_work, max_time, seed, n_jobs, progress))]
 #[allow(clippy::too_many_arguments, reason = "a flat Python signature")]
 pub fn search_tree(
     py: Python<'_>,
@@ -86,7 +86,8 @@ pub fn search_tree(
     n_survivors: usize,
     batch: usize,
     drift: f64,
-    aim: f64,
+    aim: Option<f64>,
+    reach: f64,
     rounds_to_refine: usize,
     patience: usize,
     max_work: u64,
@@ -109,6 +110,7 @@ pub fn search_tree(
         batch,
         drift,
         aim,
+        reach,
         rounds_to_refine,
         patience,
         max_work,
