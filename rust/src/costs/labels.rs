@@ -1,6 +1,7 @@
 //! What each label costs each row, reduced to regrets: O(n d k), [`LANES`] rows side by side.
 
-use ndarray::ArrayView1;
+use ndarray::{ArrayView1, s};
+use pulp::{Arch, NullaryFnOnce};
 
 use super::Units;
 use crate::error::{Error, Result};
@@ -112,6 +113,7 @@ pub(crate) fn exact_label_costs(
     let centers: Vec<f64> = centers.chunks(d.max(1)).flat_map(coordinates).collect();
     let mut regrets: Vec<f64> = memory::zeros(n * k, "the regrets of the rows");
     let mut nearest: Vec<u32> = memory::zeros(n, "the labels of the rows");
+    let (centers, arch) = (&centers[..], Arch::new());
     const ROWS: usize = 64 * LANES;
     let at_once = CELLS_AT_ONCE / numbers.len().max(1) / LANES * LANES;
     let at_once = at_once.clamp(LANES, MOST_AT_ONCE);
@@ -131,12 +133,12 @@ pub(crate) fn exact_label_costs(
             let tiles = cells.chunks((LANES * numbers.len()).max(1));
             for (cells, costs) in tiles.zip(regrets.chunks_mut(LANES * k)) {
                 if !has_gaps {
-                    tile_costs::<false>(cells, &centers, metric, costs, k);
+                    arch.dispatch(TileCosts::<false> { cells, centers, metric, k, out: costs });
                     // One gap seldom comes alone: so is the rest of the block taken.
                     has_gaps = costs.chunks(k).any(|row| row[0].is_nan());
                 }
                 if has_gaps {
-                    tile_costs::<true>(cells, &centers, metric, costs, k);
+                    arch.dispatch(TileCosts::<true> { cells, centers, metric, k, out: costs });
                 }
             }
             levels.iter().for_each(|column| column.add(start, regrets, k));
@@ -190,33 +192,48 @@ pub(crate) struct LevelCosts<'a> {
 impl LevelCosts<'_> {
     /// Adds to the costs of the rows from `start` on (rows x k) what the column adds; nothing where it is missing.
     pub fn add(&self, start: usize, out: &mut [f64], k: usize) {
+        let codes = self.codes.slice(s![start..start + out.len() / k]);
+        let codes = match codes.as_slice() {
+            Some(codes) => codes,
+            None => &codes.to_vec(),
+        };
         // A loop over a number of labels that the compiler knows is quicker.
-        match k {
-            1 => self.add_fixed::<1>(start, out),
-            2 => self.add_fixed::<2>(start, out),
-            3 => self.add_fixed::<3>(start, out),
-            4 => self.add_fixed::<4>(start, out),
-            5 => self.add_fixed::<5>(start, out),
-            6 => self.add_fixed::<6>(start, out),
-            7 => self.add_fixed::<7>(start, out),
-            8 => self.add_fixed::<8>(start, out),
-            _ => {
-                for (row, costs) in (start..).zip(out.chunks_exact_mut(k)) {
-                    let code = self.codes[row];
-                    if code != MISSING_LEVEL {
-                        let of_level = &self.costs[usize::from(code) * k..][..k];
-                        costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
+        macro_rules! by_number {
+            ($($k:literal)*) => {
+                match k {
+                    $($k => Arch::new().dispatch(AddLevels::<$k> { codes, costs: &self.costs, out }),)*
+                    _ => {
+                        for (&code, costs) in codes.iter().zip(out.chunks_exact_mut(k)) {
+                            if code != MISSING_LEVEL {
+                                let of_level = &self.costs[usize::from(code) * k..][..k];
+                                costs.iter_mut().zip(of_level).for_each(|(cost, x)| *cost += x);
+                            }
+                        }
                     }
                 }
-            }
+            };
         }
+        by_number!(1 2 3 4 5 6 7 8 9 10)
     }
+}
 
-    /// [`LevelCosts::add`] of `K` labels.
-    fn add_fixed<const K: usize>(&self, start: usize, out: &mut [f64]) {
+/// [`LevelCosts::add`] of `K` labels, by the widest vectors as [`TileCosts`].
+struct AddLevels<'a, const K: usize> {
+    /// By row.
+    codes: &'a [u8],
+    /// n_levels x K, row-major.
+    costs: &'a [f64],
+    /// Rows x K, row-major.
+    out: &'a mut [f64],
+}
+
+impl<const K: usize> NullaryFnOnce for AddLevels<'_, K> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
         let of_levels = self.costs.as_chunks::<K>().0;
-        for (row, costs) in (start..).zip(out.as_chunks_mut::<K>().0) {
-            let code = self.codes[row];
+        for (&code, costs) in self.codes.iter().zip(self.out.as_chunks_mut::<K>().0) {
             if code != MISSING_LEVEL {
                 let of_level = &of_levels[usize::from(code)];
                 (0..K).for_each(|label| costs[label] += of_level[label]);
@@ -244,8 +261,8 @@ fn level_costs<'a>(
     Ok(columns)
 }
 
-/// At most [`MOST_AT_ONCE`] rows of the columns in their units, in tiles of [`LANES`] rows: `cells` holds a run of `LANES` per
-/// column, tile after tile. Those past the last row are computed with and not read.
+/// At most [`MOST_AT_ONCE`] rows of the columns in their units, in tiles of [`LANES`] rows: `cells` holds a run of `LANES`
+/// per column, tile after tile. Those past the last row are computed with and not read.
 fn read_rows(columns: &[NumberColumn<'_, '_>], start: usize, rows: usize, cells: &mut [f64]) {
     let (tiles, mut of_column) = (cells.as_chunks_mut::<LANES>().0, [0.0; MOST_AT_ONCE]);
     for (place, &(column, shift, scale)) in columns.iter().enumerate() {
@@ -259,40 +276,52 @@ fn read_rows(columns: &[NumberColumn<'_, '_>], start: usize, rows: usize, cells:
     }
 }
 
-/// Costs of one tile, written row-major (rows x k). `GAPS`: missing cells add nothing, else they make all costs of a row
-/// NaN. Every row takes its terms in the order of the columns, `LANES` rows side by side.
-fn tile_costs<const GAPS: bool>(
-    cells: &[f64],
-    centers: &[f64],
+/// Computes the costs of one tile. `GAPS`: missing cells add nothing, else they make all costs of a row NaN. Every row
+/// takes its terms in the order of the columns, [`LANES`] rows side by side, by the widest vectors that the machine has:
+/// their width changes no bit.
+struct TileCosts<'a, const GAPS: bool> {
+    /// As [`read_rows`] writes them.
+    cells: &'a [f64],
+    /// k x d, row-major.
+    centers: &'a [f64],
     metric: Metric,
-    out: &mut [f64],
     k: usize,
-) {
-    let d = cells.len() / LANES;
-    let observed = |term: f64| if GAPS && term.is_nan() { 0.0 } else { term };
-    for label in 0..k {
-        let center = &centers[label * d..][..d];
-        let mut sums = [0.0; LANES];
-        let tile = cells.as_chunks::<LANES>().0;
-        match metric {
-            Metric::SquaredEuclidean => {
-                for (x, c) in tile.iter().zip(center) {
-                    for (sum, x) in sums.iter_mut().zip(x) {
-                        let difference = x - c;
-                        *sum += observed(difference * difference);
+    /// Rows x k, row-major.
+    out: &'a mut [f64],
+}
+
+impl<const GAPS: bool> NullaryFnOnce for TileCosts<'_, GAPS> {
+    type Output = ();
+
+    #[inline(always)] // into the function that is compiled for wide vectors
+    fn call(self) {
+        let TileCosts { cells, centers, metric, k, out } = self;
+        let d = cells.len() / LANES;
+        let observed = |term: f64| if GAPS && term.is_nan() { 0.0 } else { term };
+        for label in 0..k {
+            let center = &centers[label * d..][..d];
+            let mut sums = [0.0; LANES];
+            let tile = cells.as_chunks::<LANES>().0;
+            match metric {
+                Metric::SquaredEuclidean => {
+                    for (x, c) in tile.iter().zip(center) {
+                        for (sum, x) in sums.iter_mut().zip(x) {
+                            let difference = x - c;
+                            *sum += observed(difference * difference);
+                        }
+                    }
+                }
+                Metric::Manhattan => {
+                    for (x, c) in tile.iter().zip(center) {
+                        for (sum, x) in sums.iter_mut().zip(x) {
+                            *sum += observed((x - c).abs());
+                        }
                     }
                 }
             }
-            Metric::Manhattan => {
-                for (x, c) in tile.iter().zip(center) {
-                    for (sum, x) in sums.iter_mut().zip(x) {
-                        *sum += observed((x - c).abs());
-                    }
-                }
+            for (row, sum) in out.chunks_mut(k).zip(sums) {
+                row[label] = sum;
             }
-        }
-        for (row, sum) in out.chunks_mut(k).zip(sums) {
-            row[label] = sum;
         }
     }
 }
@@ -318,7 +347,7 @@ pub(crate) fn to_regrets(row: &mut [f64], weight: f64) -> (u32, f64) {
 mod tests {
     use super::super::tests::{gappy, gappy_table};
     use super::*;
-    use ndarray::Array2;
+    use ndarray::{Array1, Array2};
 
     #[test]
     fn regrets_are_weighted_differences_to_the_cheapest_label() {
@@ -365,6 +394,48 @@ mod tests {
         }
         let result = label_costs(&table, &units, &centers, Metric::Manhattan, &[], None);
         assert!(result.unwrap_err().to_string().contains("Column 3 holds levels"));
+    }
+
+    #[test]
+    fn wide_vectors_change_no_bit() {
+        fn check<const GAPS: bool>(cells: &[f64]) {
+            let centers: Vec<f64> = (0..21).map(|i| f64::from(i % 8) / 3.0).collect();
+            for metric in [Metric::SquaredEuclidean, Metric::Manhattan] {
+                let [mut narrow, mut wide] = [[0.0; LANES * 3]; 2];
+                let tile = |out| TileCosts::<GAPS> { cells, centers: &centers, metric, k: 3, out };
+                tile(&mut narrow).call();
+                Arch::new().dispatch(tile(&mut wide));
+                assert!(narrow.iter().all(|x| *x > 0.0));
+                assert_eq!(wide.map(f64::to_bits), narrow.map(f64::to_bits));
+            }
+        }
+        let mut cells: Vec<f64> = (0..7 * LANES).map(|i| (i * 31 % 101) as f64 / 7.0).collect();
+        check::<false>(&cells);
+        cells.iter_mut().step_by(5).for_each(|x| *x = f64::NAN);
+        check::<true>(&cells);
+    }
+
+    #[test]
+    fn levels_add_up_for_any_number_of_labels_and_codes_apart_in_memory() {
+        let stored = Array1::from_shape_fn(200, |i| match i * 7 % 5 {
+            4 => MISSING_LEVEL,
+            code => code as u8,
+        });
+        for codes in [stored.slice(s![..100]), stored.slice(s![..;2])] {
+            for k in 1..=12 {
+                let costs: Vec<f64> = (0..4 * k).map(|i| (i * i) as f64 / 9.0).collect();
+                let mut out: Vec<f64> = (0..60 * k).map(|i| i as f64 / 3.0).collect();
+                let mut expected = out.clone();
+                for (i, sum) in expected.iter_mut().enumerate() {
+                    match codes[30 + i / k] {
+                        MISSING_LEVEL => {}
+                        code => *sum += costs[usize::from(code) * k + i % k],
+                    }
+                }
+                LevelCosts { codes: &codes, costs }.add(30, &mut out, k);
+                assert_eq!(out, expected, "{k} labels");
+            }
+        }
     }
 
     #[test]

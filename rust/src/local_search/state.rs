@@ -138,7 +138,8 @@ impl<'a> Task<'a> {
         self.update_costs(state);
     }
 
-    /// Refines all nodes, or roughly those above one and in reach of it, up to `passes` times while that lowers the value or saves leaves.
+    /// Refines all nodes, or roughly those above one and in reach of it, up to `passes` times while that lowers the value
+    /// or saves leaves.
     pub fn polish(&self, state: &mut State, below: Option<usize>, passes: usize) {
         for _ in 0..passes {
             let mut tree = state.tree.clone();
