@@ -809,6 +809,11 @@ WRONG: dict[str, tuple[int, list[str], str]] = {
         ["fit", "points.csv", "--drop", "id,name"],
         "points.csv has no column 'name'; its columns are 'id', 'x', 'y', 'segment'.",
     ),
+    "misspelt column": (
+        3,
+        ["fit", "points.csv", "--drop", "ID,segmnt"],
+        "'id', 'x', 'y', 'segment'. It has similar names: 'id', 'segment'.",
+    ),
     "unknown reference": (3, ["fit", "points.csv", "--reference", "z"], "has no column 'z'"),
     "both ways to choose": (
         2,

@@ -453,10 +453,20 @@ def test_export_says_which_columns_of_text_its_query_expects_as_numbers(
     model = tc.load("m.json")
     tested = {column for column in ("value", "rating") if column in str(model.rules())}
     capsys.readouterr()
+    assert tested
     assert main(["export", "m.json", "--to", form]) == 0
-    said = capsys.readouterr().err
-    assert said.count("\n") == bool(tested)
+    query, said = capsys.readouterr()
+    assert said.count("\n") == 1
     assert all(f"'{column}'" in said for column in tested)
+    # The query says it too, for those who only see that.
+    comment = query.splitlines()[0]
+    assert comment[:2] == {"sql": "--", "polars": "# "}[form]
+    assert comment.endswith(said.removeprefix("treeclust: the ").removesuffix("\n"))
+    if form == "polars":
+        frame = tc.text_to_numbers(players(), ["value", "rating"])
+        names = {"frame": frame}
+        exec(query, names)
+        assert frame.select(names["cluster"])["cluster"].to_list() == model.predict(frame).tolist()
     read = tc.text_to_numbers(players(), ["value", "rating"])
     assert main(["predict", "m.json", "players.csv", "-o", "out.csv"]) == 0
     assert pl.read_csv("out.csv")["cluster"].to_list() == model.predict(read).tolist()

@@ -71,6 +71,13 @@ def test_other_mixtures_are_refused(reference, message):
         tc.IMM(reference=reference).fit(blobs())
 
 
+def test_the_name_of_a_column_is_no_reference():
+    with pytest.raises(TypeError, match=r"Got 'town'; .* are given as frame\['town'\]\.$"):
+        tc.IMM(reference="town").fit(blobs())
+    with pytest.raises(TypeError, match=r"Got KMeans; an estimator is given as an instance"):
+        tc.IMM(reference=KMeans).fit(blobs())
+
+
 def test_a_column_of_labels_is_told_from_centers():
     labels = np.arange(6) % 2
     X = np.arange(12.0).reshape(6, 2) ** 2

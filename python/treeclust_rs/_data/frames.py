@@ -6,7 +6,7 @@ already.
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -348,22 +348,25 @@ def check_unique(names: list[Any]) -> None:
         )
 
 
+def similar_words(missing: Sequence[str], names: Iterable[Any]) -> str:
+    """Return a sentence on those of the names that are like missing ones; empty if none is."""
+    others = {str(name).strip().casefold(): name for name in names}
+    alike = [get_close_matches(name.casefold(), others, 1, 0.8) for name in missing[:MAX_LISTED]]
+    found = dict.fromkeys(repr(others[name]) for match in alike for name in match)
+    return f" It has similar names: {', '.join(found)}." if found else ""
+
+
 def positions_of(names: list[Any], wanted: list[str]) -> list[int]:
     """Return the place of each wanted name; raise ValueError unless it is there once."""
     places = {name: position for position, name in enumerate(names)}
     missing = [name for name in wanted if name not in places]
     needed = set(wanted)
     if missing:
-        others = {str(name).strip().casefold(): name for name in names if name not in needed}
-        alike = [
-            get_close_matches(name.casefold(), others, 1, 0.8) for name in missing[:MAX_LISTED]
-        ]
-        found = dict.fromkeys(repr(others[name]) for match in alike for name in match)
         raise ValueError(
             "The feature names should match those that were passed during fit. "
             f"X lacks {len(missing)} of the {len(wanted)} columns that are needed: "
             f"{listed([repr(name) for name in missing], 'column')}."
-            + (f" It has similar names: {', '.join(found)}." if found else "")
+            + similar_words(missing, (name for name in names if name not in needed))
         )
     check_unique([name for name in names if name in needed])
     return [places[name] for name in wanted]

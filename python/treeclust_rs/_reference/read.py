@@ -60,10 +60,13 @@ def read_reference(
     if hasattr(reference, "fit") and not isinstance(reference, type):
         return _read_estimator(reference, X, table, counted)
     if isinstance(reference, (str, type)):
-        shown = reference.__name__ if isinstance(reference, type) else repr(reference)
+        shown, way = repr(reference), f"labels in a column are given as frame[{reference!r}]."
+        if isinstance(reference, type):
+            shown = reference.__name__
+            way = "an estimator is given as an instance, for example KMeans(5)."
         raise TypeError(
-            f"reference must be None, an estimator, or an array of centers or labels. Got {shown}; "
-            "an estimator is given as an instance, for example KMeans(5)."
+            "reference must be None, an estimator, or an array of centers or labels. Got "
+            f"{shown}; {way}"
         )
     array = label_array(reference)
     is_column = array.ndim == 2 and array.shape == (table.n_samples, 1)

@@ -54,15 +54,23 @@ def _write_json(model: Any, path: Path, _: argparse.Namespace) -> None:
 def _sql(model: Any, arguments: argparse.Namespace) -> str:
     named = {"name": arguments.name} if arguments.name else {}
     text: str = model.to_sql(arguments.dialect, arguments.table, **named)
-    return text + "\n"
+    return _comment(model, "sql", "--") + text + "\n"
+
+
+def _polars(model: Any, _: argparse.Namespace) -> str:
+    return _comment(model, "polars", "#") + str(model.to_polars_code())
+
+
+def _comment(model: Any, form: str, mark: str) -> str:
+    """Return what is expected of a table as a comment, for those who only see the query."""
+    expected = _what_is_expected(model, form)
+    return f"{mark} {expected[0].upper()}{expected[1:]}\n" if expected else ""
 
 
 FORMS = {
     "html": _Form("to_html", (".html", ".htm"), _write_html),
     "sql": _Form("to_sql", (".sql",), _write_text, _sql),
-    "polars": _Form(
-        "to_polars_code", (".py",), _write_text, lambda model, _: model.to_polars_code()
-    ),
+    "polars": _Form("to_polars_code", (".py",), _write_text, _polars),
     "json": _Form("to_json", (".json",), _write_json, lambda model, _: model.to_json()),
     "onnx": _Form("to_onnx", (".onnx",), _write_onnx),
     "dot": _Form("to_graphviz", (".dot", ".gv"), _write_text, lambda model, _: model.to_graphviz()),
@@ -76,18 +84,19 @@ FORMS = {
 }
 
 
-def _tell_what_is_expected(model: Any, form: str) -> None:
-    """Write a message on columns that ``--numbers`` read: what is exported does not read text."""
+def _what_is_expected(model: Any, form: str) -> str:
+    """Return words on columns that ``--numbers`` read, text elsewhere; empty if there are none."""
     needed = model._needed_features
     names = model.feature_names_in_ if model._read_as.numbers else ()
     tested = names if needed is None or not len(names) else names[needed]
     columns = [column for column in model._read_as.numbers if column in tested]
-    if columns:
-        what = {"onnx": "ONNX model"}.get(form, "query")
-        write_message(
-            f"the {what} expects numbers, as --numbers read them, in {quoted(columns)}: text such "
-            "as €110.5M is to be converted first."
-        )
+    if not columns:
+        return ""
+    what = {"onnx": "ONNX model"}.get(form, "query")
+    return (
+        f"the {what} expects numbers, as --numbers read them, in {quoted(columns)}: text such as "
+        "€110.5M is to be converted first, in Python by treeclust_rs.text_to_numbers."
+    )
 
 
 def export(arguments: argparse.Namespace) -> None:
@@ -106,7 +115,9 @@ def export(arguments: argparse.Namespace) -> None:
     if not hasattr(model, form.method):
         raise UserError(f"--to {arguments.to}: {method_of(model).no_tree}.")
     if arguments.to in ("sql", "polars", "onnx"):
-        _tell_what_is_expected(model, arguments.to)
+        expected = _what_is_expected(model, arguments.to)
+        if expected:
+            write_message(expected)
     if path is not None:
         form.write(model, path, arguments)
     elif form.text is not None:

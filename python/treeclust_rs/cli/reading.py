@@ -22,6 +22,7 @@ import numpy.typing as npt
 import polars as pl
 
 from .._base import ReadAs
+from .._data.frames import similar_words
 from .._data.number_text import plain, read_numbers, shown_cell
 from .._util import format_count, listed
 from .._util.words import MAX_LISTED
@@ -106,7 +107,7 @@ class Source:
         if missing:
             raise DataError(
                 f"{self.has} no column {quoted(missing)}; its columns are "
-                f"{quoted(self.frame.columns)}."
+                f"{quoted(self.frame.columns)}.{similar_words(missing, self.frame.columns)}"
             )
 
     def typed(self, columns: Sequence[str], read_as: ReadAs, chosen_by: str) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from typing import NamedTuple, cast
 
 from ..tree import ClusterTree, HasTree, as_tree
 from ..tree.columns import Column, day_of, whole_microsecond
-from .expressions import CellLabels, Language, cells_expression, tree_expression
+from .expressions import CellLabels, Language, cells_expression, tree_expression, written
 
 _MAX_LEAVES = 10_000
 _MAX_TERMS = 500  # DuckDB and SQLite nest expressions at most 1,000 deep, and a sum is a chain
@@ -118,7 +118,9 @@ def to_sql(
     Times need columns of the same kind: with a zone (TIMESTAMPTZ, in Spark and BigQuery TIMESTAMP)
     where the fit had one, without (TIMESTAMP, in Spark TIMESTAMP_NTZ, in BigQuery DATETIME) where
     it had none; in DuckDB those with a zone must count microseconds. In SQLite dates and times are
-    ISO texts (``2024-03-18 12:00:00.5+01:00``), without an offset in UTC, and flags are 0 and 1.
+    ISO texts (``2024-03-18 12:00:00.5+01:00``; an offset has a colon or is +0000, without one it is
+    UTC), flags are 0 and 1 or ``true`` and ``false``, and empty texts are missing cells, as its
+    import of a text file has them. Text that is no number is 0 there: that is how it casts.
     Lengths of time are INTERVALs in DuckDB and PostgreSQL, and whole microseconds elsewhere.
     PostgreSQL and BigQuery end a query whose weighted sum overflows, PostgreSQL also where a
     product underflows; the others go on as `predict` does.
@@ -316,7 +318,7 @@ class _Language(Language[_Case]):
     @staticmethod
     def _escaped(text: str, quote: str) -> str:
         """Return a text with escape sequences; Spark puts variables in place of ``${name}``."""
-        for special, written in (
+        for special, sequence in (
             ("\\", "\\\\"),
             (quote, f"\\{quote}"),
             ("\n", "\\n"),
@@ -324,7 +326,7 @@ class _Language(Language[_Case]):
             ("\0", "\\0"),
             ("${", "\\u0024{"),
         ):
-            text = text.replace(special, written)
+            text = text.replace(special, sequence)
         return text
 
     def number(self, value: float) -> str:
@@ -345,8 +347,11 @@ class _Language(Language[_Case]):
         is_sqlite = self._dialect == "sqlite"
         if column.kind == "levels":
             return self._how.text.format(name)
+        if is_sqlite and not column.kind.startswith("datetime"):
+            # Its import of a text file leaves empty texts where cells are missing.
+            name = f"nullif({name}, '')"
         if column.kind == "flag":
-            return name if is_sqlite else f"CAST({name} AS BOOLEAN)"
+            return f"lower({name})" if is_sqlite else f"CAST({name} AS BOOLEAN)"
         if column.kind == "date":
             return f"substr({name}, 1, 10)" if is_sqlite else f"CAST({name} AS DATE)"
         if column.kind.startswith("datetime"):
@@ -365,11 +370,10 @@ class _Language(Language[_Case]):
         return is_null | _Sql(self._how.is_nan.format(cells.text), self)
 
     def is_in(self, cells: _Sql, column: Column, levels: list[str]) -> _Sql:
-        if column.kind == "flag":
-            words = {"false": "0", "true": "1"} if self._dialect == "sqlite" else {}
-            listed = [words.get(level, level.upper()) for level in levels]
+        if column.kind == "flag" and self._dialect != "sqlite":
+            listed = [level.upper() for level in levels]
         else:
-            listed = [self.string(level) for level in levels]
+            listed = [self.string(text) for text in written(column, levels)]
         return _Sql(f"{cells.text} IN ({', '.join(listed)})" if listed else "FALSE", self)
 
     def at_most(self, cells: _Sql, column: Column, time: float) -> _Sql:
@@ -491,9 +495,10 @@ def _fraction(value: float) -> str:
 def _sqlite_time(name: str) -> str:
     """Return an ISO text in SQLite as whole microseconds since 1970.
 
-    Its own functions round to milliseconds: seconds and their fraction are read apart.
+    Its own functions round to milliseconds: seconds and their fraction are read apart. They read an
+    offset with a colon alone; text files of polars have +0000 of a time in UTC.
     """
-    rest = f"substr({name}, 20)"
-    seconds = f"strftime('%s', substr({name}, 1, 19) || ltrim({rest}, '.0123456789'))"
+    offset = f"replace(ltrim(substr({name}, 20), '.0123456789'), '+0000', 'Z')"
+    seconds = f"strftime('%s', substr({name}, 1, 19) || {offset})"
     fraction = f"CAST(round(('0' || substr({name}, 20, 7)) * 1000000) AS INTEGER)"
     return f"({seconds} * 1000000 + {fraction})"
