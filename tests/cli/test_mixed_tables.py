@@ -462,11 +462,10 @@ def test_export_says_which_columns_of_text_its_query_expects_as_numbers(
     comment = query.splitlines()[0]
     assert comment[:2] == {"sql": "--", "polars": "# "}[form]
     assert comment.endswith(said.removeprefix("treeclust: the ").removesuffix("\n"))
-    if form == "polars":
-        frame = tc.text_to_numbers(players(), ["value", "rating"])
-        names = {"frame": frame}
-        exec(query, names)
-        assert frame.select(names["cluster"])["cluster"].to_list() == model.predict(frame).tolist()
     read = tc.text_to_numbers(players(), ["value", "rating"])
+    if form == "polars":
+        names = {}
+        exec(query, names)
+        assert read.select(names["cluster"])["cluster"].to_list() == model.predict(read).tolist()
     assert main(["predict", "m.json", "players.csv", "-o", "out.csv"]) == 0
     assert pl.read_csv("out.csv")["cluster"].to_list() == model.predict(read).tolist()

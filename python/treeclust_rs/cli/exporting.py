@@ -54,16 +54,16 @@ def _write_json(model: Any, path: Path, _: argparse.Namespace) -> None:
 def _sql(model: Any, arguments: argparse.Namespace) -> str:
     named = {"name": arguments.name} if arguments.name else {}
     text: str = model.to_sql(arguments.dialect, arguments.table, **named)
-    return _comment(model, "sql", "--") + text + "\n"
+    return _comment(model, "--") + text + "\n"
 
 
 def _polars(model: Any, _: argparse.Namespace) -> str:
-    return _comment(model, "polars", "#") + str(model.to_polars_code())
+    return _comment(model, "#") + str(model.to_polars_code())
 
 
-def _comment(model: Any, form: str, mark: str) -> str:
-    """Return what is expected of a table as a comment, for those who only see the query."""
-    expected = _what_is_expected(model, form)
+def _comment(model: Any, mark: str) -> str:
+    """Return what a query expects as a comment of it, for those who see nothing else."""
+    expected = _what_is_expected(model, "query")
     return f"{mark} {expected[0].upper()}{expected[1:]}\n" if expected else ""
 
 
@@ -84,7 +84,7 @@ FORMS = {
 }
 
 
-def _what_is_expected(model: Any, form: str) -> str:
+def _what_is_expected(model: Any, what: str) -> str:
     """Return words on columns that ``--numbers`` read, text elsewhere; empty if there are none."""
     needed = model._needed_features
     names = model.feature_names_in_ if model._read_as.numbers else ()
@@ -92,7 +92,6 @@ def _what_is_expected(model: Any, form: str) -> str:
     columns = [column for column in model._read_as.numbers if column in tested]
     if not columns:
         return ""
-    what = {"onnx": "ONNX model"}.get(form, "query")
     return (
         f"the {what} expects numbers, as --numbers read them, in {quoted(columns)}: text such as "
         "€110.5M is to be converted first, in Python by treeclust_rs.text_to_numbers."
@@ -115,7 +114,7 @@ def export(arguments: argparse.Namespace) -> None:
     if not hasattr(model, form.method):
         raise UserError(f"--to {arguments.to}: {method_of(model).no_tree}.")
     if arguments.to in ("sql", "polars", "onnx"):
-        expected = _what_is_expected(model, arguments.to)
+        expected = _what_is_expected(model, "ONNX model" if arguments.to == "onnx" else "query")
         if expected:
             write_message(expected)
     if path is not None:
