@@ -1161,7 +1161,7 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         b"x;y\n1,5;2\n",
         ["--separator", ";"],
         "t.csv: numbers with decimal commas: 'x' (row 0: '1,5') (rows count from 0). Add "
-        "--decimal-comma.",
+        "--decimal-comma if all numbers are written so; else write them alike first.",
     ),
     "decimal commas for a method on numbers": (
         3,
@@ -1174,8 +1174,8 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         3,
         b"x;y\n1,5;1.000\n",
         ["--separator", ";", "--decimal-comma", *NUMBERS],
-        "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. Leave columns out: add "
-        "--drop y.",
+        "t.csv: not numbers: 'y' (row 0: '1.000'); rows count from 0. For numbers add --numbers "
+        "y; or leave columns out: add --drop y.",
     ),
     "long lines": (
         3,

@@ -172,7 +172,12 @@ def test_text_that_looks_like_numbers_is_told_once(tmp_path, monkeypatch, capsys
         assert said.count("looks like numbers") == 1 + ("length" in frame.columns)
         assert "for numbers add --numbers worth\n" in said
         assert "text_to_numbers" not in said
-    assert "looks like numbers with decimal commas is text: length.\n" in said
+    words = "text that looks like numbers with decimal commas is text: length; for numbers"
+    assert f"{words} write points\n" in said
+    comma.with_columns(pl.col("length") + "lbs").write_csv("t.csv")
+    assert main(["fit", "t.csv", *FIT]) == 0
+    way = "add --decimal-comma, or write all columns alike"
+    assert f"{words} {way}\n" in capsys.readouterr().err
     assert main(["compare", "t.parquet", "-k", "3", "--methods", "imm"]) == 0
     assert "text_to_numbers" not in capsys.readouterr().err
 
@@ -225,7 +230,7 @@ def test_what_was_chosen_is_in_the_model(tmp_path, monkeypatch, name, capsys):
     capsys.readouterr()
     assert main(["info", "m.json"]) == 0
     printed = capsys.readouterr().out
-    assert "  read as numbers   value, rating\n  as levels         shirt\n" in printed
+    assert "  read as numbers   value without €; rating\n  as levels         shirt\n" in printed
     # Models that are made of the model read tables the same way.
     assert main(["rename", "m.json", "0=first", "-o", "named.json"]) == 0
     model.truncate(4).save("small.json")
@@ -416,30 +421,105 @@ def test_drift_is_printed_by_column(table, capsys):
     assert pl.read_csv("out.csv").height == len(cells)
 
 
-def test_numbers_where_true_and_false_were_fitted_are_refused_as_in_python(
-    tmp_path, monkeypatch, capsys
+@pytest.mark.parametrize("cells", [["1", "0", ""], ["yes", "", "true?"]])
+def test_other_cells_alone_where_true_and_false_were_fitted_are_refused(
+    cells, tmp_path, monkeypatch, capsys
 ):
     monkeypatch.chdir(tmp_path)
     flags = [True, False, None, True, False, True]
     frame = pl.DataFrame({"vip": flags, "x": [1.0, 2, 1, 9, 8, 9]})
     model = tc.BestTree(reference=[0, 1, 1, 0, 1, 0], effort="quick").fit(frame.select("vip"))
     model.save("m.json")
-    frame.with_columns(pl.col("vip").cast(pl.Int8)).write_csv("codes.csv")
+    pl.DataFrame({"vip": cells}).write_csv("codes.csv")
     frame.with_columns(pl.col("vip").cast(pl.Int8)).write_parquet("codes.parquet")
     frame.write_csv("words.csv")
     assert main(["predict", "m.json", "words.csv", "-o", "out.csv"]) == 0
     assert pl.read_csv("out.csv")["cluster"].to_list() == model.predict(frame).tolist()
     capsys.readouterr()
-    assert main(["predict", "m.json", "codes.csv", "-o", "wrong.csv"]) == 3
-    assert capsys.readouterr().err == (
-        "treeclust: codes.csv: the model was fitted to true and false, and here are numbers: "
-        "'vip' (row 0: '1'); rows count from 0. Write true and false.\n"
-    )
+    for options in ([], ["--stream"]):
+        assert main(["predict", "m.json", "codes.csv", *options, "-o", "wrong.csv"]) == 3
+        assert capsys.readouterr().err == (
+            "treeclust: codes.csv: the model was fitted to true and false, and no cell is either "
+            f"here: 'vip' (row 0: '{cells[0]}'); rows count from 0. Write true and false.\n"
+        )
     assert main(["predict", "m.json", "codes.parquet", "-o", "wrong.csv"]) == 3
     assert "'vip' held booleans" in capsys.readouterr().err
     assert not Path("wrong.csv").exists()
     pl.DataFrame({"vip": [None, "NA"]}).write_csv("gaps.csv")
     assert main(["predict", "m.json", "gaps.csv", "-o", "out.csv"]) == 0
+
+
+def test_text_where_numbers_were_fitted_is_told_with_the_way_out(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    tc.IMM(reference=[0, 1]).fit(pl.DataFrame({"wage": [1.5, 3]})).save("m.json")
+    for cell, options, words in (
+        ("$2174", [], "Write wage as numbers alone; in Python treeclust_rs.text_to_numbers does."),
+        ('"1,5"', [], "If these are numbers with decimal commas, add --decimal-comma."),
+        ('"€1,5M"', [], "If these are numbers with decimal commas, add --decimal-comma."),
+        ("2.5", ["--decimal-comma"], "with decimal points, leave --decimal-comma out."),
+        ("high", [], "rows count from 0."),
+    ):
+        Path("t.csv").write_text(f"wage\n2\n{cell}\n", encoding="utf-8")
+        for more in ([], ["--stream"]):
+            assert main(["predict", "m.json", "t.csv", *options, *more]) == 3
+            said = capsys.readouterr().err
+            assert "'wage' (row 1: '" in said and said.endswith(f"{words}\n")
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream", "--method", "exkmc"]])
+def test_the_other_mark_of_decimals_is_told(stream, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    n = range(300)
+    points = pl.DataFrame({"a": [f"{i}.5e-1" for i in n], "b": [f"€{i}.25M" for i in n]})
+    points.write_csv("points.csv")
+    points.with_columns(pl.all().str.replace(r"\.", ",")).write_csv("commas.csv")
+    for name, mark, options, way in (
+        ("points.csv", "points", ["--decimal-comma"], "Leave --decimal-comma out"),
+        ("commas.csv", "commas", [], "Add --decimal-comma"),
+    ):
+        fit = ["fit", name, "-k", "3", "--scale", "standard", "-o", "m.json", *stream]
+        assert main([*fit, *options]) == 3
+        told = f"{name}: numbers with decimal {mark}: 'a' (row 0: '"
+        said = capsys.readouterr().err
+        assert told in said and "'b' (row 0: '€0" in said
+        assert said.endswith(f"{way} if all numbers are written so; else write them alike first.\n")
+        assert main([*fit, *options, "--numbers", "b"]) == 3
+        words = f"If these are numbers with decimal {mark}, {way[0].lower()}{way[1:]}."
+        assert words in capsys.readouterr().err
+        right = [] if options else ["--decimal-comma"]
+        assert main([*fit, *right, "--numbers", "b"]) == 0
+        assert "2 columns" in capsys.readouterr().err
+
+
+def test_leaves_whose_cluster_is_not_that_of_most_rows_are_explained(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    x = pl.DataFrame({"x": [7.0, 5, 4, 2, 2, 0, 0, 0, 1, 7, 5, 8]})
+    nearer = tc.ExKMC(reference=[1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0], max_leaves=3)
+    with pytest.warns(UserWarning, match="nearer to the center of another cluster"):
+        nearer.fit(x)
+    apart = tc.ExKMC(reference=[1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1], max_leaves=3).fit(x)
+    note = (
+        "cluster: chosen by the centers, not by counting: in some leaves more rows are of another."
+    )
+    for model, is_told in ((nearer, True), (apart, False)):
+        model.save("m.json")
+        for options in ([], ["--rules"]):
+            assert main(["info", "m.json", *options]) == 0
+            assert (note in capsys.readouterr().out.splitlines()) is is_told
+        assert (note in str(model.tree_)) is is_told
+
+
+def test_a_fit_whose_reader_stops_has_saved_its_model(table, monkeypatch):
+    class Closed:
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+        def flush(self) -> None: ...
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", Closed())
+        assert main(["fit", "customers.csv", *FIT]) == 1
+    assert tc.load("m.json").n_clusters_ == 3
 
 
 @pytest.mark.parametrize("form", ["sql", "polars"])

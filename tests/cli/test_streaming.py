@@ -162,11 +162,61 @@ def test_several_files_and_folders(
     )
     check_the_same(["model.json", "parts", "--column", "segment", "--overwrite"], capsys)
     (frame[:0].write_csv if suffix == ".csv" else frame[:0].write_parquet)(f"parts/3{suffix}")
-    message = check_the_same(["model.json", "parts"], capsys, status=3)
-    assert message == f"treeclust: {Path('parts')}/3{suffix}: the file has no rows.\n"
+    assert check_the_same(["model.json", "parts"], capsys) == ""  # nothing came that night
     other = frame.drop("y")
     (other.write_csv if suffix == ".csv" else other.write_parquet)(f"parts/3{suffix}")
     assert "lacks the column 'y'" in check_the_same(["model.json", "parts"], capsys, status=3)
+
+
+def test_numbers_without_the_unit_of_the_fit_are_told_of_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    n = range(300)
+    people = pl.DataFrame({"height": [f"{5 + row % 2}'{row % 12}" for row in n]})
+    people = people.with_columns(wage=pl.Series([f"€{row % 7}K" for row in n]))
+    people.write_csv("t.csv")
+    options = ["-k", "3", "--leaves", "9", "--scale", "standard", "--numbers", "height,wage"]
+    assert main(["fit", "t.csv", *options, "-o", "m.json"]) == 0
+    capsys.readouterr()
+    heights = n_batches(monkeypatch)
+    assert check_the_same(["m.json", "t.csv"], capsys) == ""
+    assert len(heights) > 6
+    # The unit is in one cell of the last batch.
+    in_one = pl.Series(["66"] * 299 + ["5'6"])
+    people.with_columns(height=in_one).write_csv("t.csv")
+    assert check_the_same(["m.json", "t.csv"], capsys) == ""
+    people.with_columns(height=pl.lit("170"), wage=pl.lit("7")).write_csv("t.csv")
+    assert check_the_same(["m.json", "t.csv"], capsys) == (
+        "treeclust: warning: t.csv: no cell of 'height' is written in feet and inches, as in the "
+        "fit: its numbers were taken for inches.\n"
+        "treeclust: warning: t.csv: no cell of 'wage' has the unit € of the fit: its numbers were "
+        "taken for €.\n"
+    )
+    people.with_columns(wage=pl.lit("$7")).write_csv("t.csv")
+    for options in ([], ["--stream"]):
+        assert main(["predict", "m.json", "t.csv", *options]) == 3
+        said = capsys.readouterr().err
+        assert "'$7' in row 0" in said and "other cells are in €" in said
+
+
+@pytest.mark.parametrize("out", [".csv", ".parquet"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_a_file_of_a_header_alone_is_labelled(
+    suffix: str, out: str, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = points()[:0]
+    (frame.write_csv if suffix == ".csv" else frame.write_parquet)(f"t{suffix}")
+    message = check_the_same(["model.json", f"t{suffix}"], capsys, out)
+    assert message == f"treeclust: warning: t{suffix}: no rows to label.\n"
+    read = pl.read_csv if out == ".csv" else pl.read_parquet
+    assert read(f"whole{out}").shape == (0, frame.width + 1)
+    for options in ([], ["--stream"]):
+        assert main(["predict", "model.json", f"t{suffix}", "--drift", *options]) == 0
+        assert capsys.readouterr().out == ""
+    other = frame.drop("y")
+    (other.write_csv if suffix == ".csv" else other.write_parquet)(f"t{suffix}")
+    assert "no column 'y'" in check_the_same(["model.json", f"t{suffix}"], capsys, status=3)
 
 
 # ---- every kind of column -----------------------------------------------------------------------

@@ -259,7 +259,8 @@ def test_what_was_chosen_is_in_the_model(small_batches: Both) -> None:
     )
     options = ["--numbers", "wage,rating", "--levels", "shirt"]
     _, said = small_batches(["t.csv", *FIT, *options])
-    assert "numbers in text: wage without €." in said
+    assert "numbers in text: wage without €; rating.\n" in said
+    assert "sums were added up, such as 88+2 to 90: rating.\n" in said
     content = json.loads(Path("m.json").read_text())
     assert content["read_as"] == {"numbers": {"wage": "€", "rating": ""}, "levels": ["shirt"]}
     assert main(["predict", "m.json", "t.csv", "--stream", "-o", "out.csv"]) == 0
@@ -376,6 +377,6 @@ def test_numbers_in_text_are_found_fast_and_slow_alike() -> None:
             every = text_facts.NumbersSoFar("x", comma)
             different = text_facts.different_texts(pl.Series("x", [text]))
             every.add(different)
-            facts._add_numbers(different)
+            facts._add_numbers(facts.numbers, different, comma)
             assert facts.numbers.are_numbers == every.are_numbers, text
             assert facts.numbers.are_uniform == every.are_uniform, text

@@ -21,7 +21,7 @@ from treeclust_rs.cli.text_files import TextFormat
 
 def mended_as_told(message: str, frame):
     """Return the frame that the line in a message makes of it."""
-    line = re.search(r"X = (treeclust_rs\..*?) \(in the command", message)
+    line = re.search(r"X = (treeclust_rs\..*?)(?: \(in the command|, in the units of)", message)
     names = {"treeclust_rs": tc, "X": frame}
     exec(f"X = {line[1]}", names)
     return names["X"]
@@ -174,6 +174,28 @@ def test_all_columns_of_another_kind_are_named_with_the_line_that_helps():
     assert mended["wage"].to_list() == [3e3, None]
     with pytest.raises(TypeError, match=r"it had\.$"):
         align(mended.with_columns(value=pl.lit("old")), fitted, needed=[0])
+    # Where numbers were, digits alone are no codes, and NaN is no word.
+    for cell, number in (("12", 12.0), ("NaN", None)):
+        frame = mended.with_columns(value=pl.lit(cell))
+        with pytest.raises(TypeError) as caught:
+            align(frame, fitted, needed=[0])
+        assert mended_as_told(str(caught.value), frame)["value"].to_list() == [number] * 2
+
+
+def test_numbers_without_the_unit_of_the_fit_are_told():
+    frame = pl.DataFrame({"height": ["170", None], "wage": ["$3", "€2"]})
+    with pytest.warns(UserWarning, match="no cell of 'height' is written in feet and inches, as"):
+        read = tc.text_to_numbers(frame, {"height": "feet and inches"})
+    assert read["height"].to_list() == [170, None]
+    with pytest.warns(UserWarning, match="no cell of 'height' has the unit cm of the fit: its"):
+        tc.text_to_numbers(frame, {"height": "cm"})
+    with pytest.raises(ValueError, match=r"'\$3' in row 0 .* other cells are in €"):
+        tc.text_to_numbers(frame, {"wage": "€"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tc.text_to_numbers(frame, ["height"])
+        tc.text_to_numbers(frame, {"height": ""})
+        tc.text_to_numbers(frame[1:], {"height": "cm", "wage": "€"})
 
 
 @pytest.mark.parametrize("time", ["T10:30:00", " 10:30", "T10:30:00.5+0000", "T10:30Z"])

@@ -132,19 +132,23 @@ _MOST = 0.9
 _DIGITS_ALONE = r"^\d+$"
 
 
-def form_of_numbers(levels: LevelNames) -> NumberForm | None:
+def form_of_numbers(levels: LevelNames, *, were_numbers: bool = False) -> NumberForm | None:
     """Return how nearly all texts of a column are written as numbers (€110.5M, 88+2, 159lbs).
 
-    None: they are not. Digits alone may be codes: they count where other such texts are among
-    them.
+    None: they are not. Digits alone may be codes, and NaN a word: they count where other such texts
+    are among them, or in a column that held numbers in the fit (`were_numbers`).
     """
     sample = pl.Series(levels[:: 1 + len(levels) // _N_SAMPLED], dtype=pl.String)
-    if all(map(str.isdecimal, sample.to_list())):
+    if not were_numbers and all(map(str.isdecimal, sample.to_list())):
         return None  # as below, without reading them
     shares = {}
     for form in ("point", "comma"):
         text = plain(sample, form == "comma")
-        found = text.filter(read_numbers(text).numbers.is_not_null())
+        read = read_numbers(text)
+        if were_numbers:
+            shares[form] = 1.0 - int(read.is_odd.sum()) / len(sample)
+            continue
+        found = text.filter(read.numbers.is_not_null())
         is_code = found.str.contains(_DIGITS_ALONE).all()
         shares[form] = 0.0 if is_code else len(found) / len(sample)
     best = max(shares, key=shares.__getitem__)  # the first of equals: the point
@@ -160,8 +164,8 @@ def form_of_many(levels: LevelNames) -> NumberForm | None:
     return form_of_numbers(levels) if len(levels) > _MANY_LEVELS else None
 
 
-def numbers_meant(forms: Mapping[Any, NumberForm]) -> str:
-    """Say how columns of such texts, by their names, become numbers."""
+def numbers_meant(forms: Mapping[Any, NumberForm], *, were_numbers: bool = False) -> str:
+    """Say how columns of such texts, by their names, become numbers; see `form_of_numbers`."""
     these = "this column" if len(forms) == 1 else "these columns"
     calls = []
     for form in ("point", "comma"):
@@ -169,11 +173,11 @@ def numbers_meant(forms: Mapping[Any, NumberForm]) -> str:
         comma = ", decimal_comma=True" if form == "comma" else ""
         if names:
             calls.append(f"treeclust_rs.text_to_numbers(X, {_names_list(names)}{comma})")
+    meant = f"If {these} should be numbers: X = {'; X = '.join(calls)}"
+    if were_numbers:
+        return f"{meant}, in the units of the fit."
     command = " --decimal-comma" if "comma" in forms.values() else ""
-    return (
-        f"If {these} should be numbers: X = {'; X = '.join(calls)} (in the command --numbers"
-        f"{command})."
-    )
+    return f"{meant} (in the command --numbers{command})."
 
 
 # Dates and times of ISO 8601, and what of polars reads them.

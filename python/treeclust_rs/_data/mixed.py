@@ -217,7 +217,8 @@ def read_as_fitted(
             texts: LevelNames = ()
             if isinstance(read, Texts):
                 texts = tuple(read.texts[place] for place in read.present())
-            form = form_of_numbers(texts) if wanted == "number" and texts else None
+            is_number = wanted == "number" and texts
+            form = form_of_numbers(texts, were_numbers=True) if is_number else None
             time = form_of_times(texts) if is_time(wanted) else None
             changed.append(_Changed(source.names[position], kind_words(wanted), now, form, time))
         elif isinstance(cells, Texts):
@@ -262,7 +263,7 @@ def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
         words += f"; so do others: {listed(others, 'column')}"
     them, they = ("it", "it") if not others else ("them", "they")
     forms = {other.name: other.form for other in changed if other.form is not None}
-    meant = f" {numbers_meant(forms)}" if forms else ""
+    meant = f" {numbers_meant(forms, were_numbers=True)}" if forms else ""
     times = {other.name: other.time for other in changed if other.time is not None}
     meant += f" {times_meant(times)}" if times else ""
     return f"{words}. Convert {them} to the type that {they} had.{meant}"

@@ -81,6 +81,13 @@ class TextNumbers(NamedTuple):
     """The unit of the cells that have one."""
     is_odd: pl.Series
     """Where a cell is not a number, or has another unit."""
+    lacks_unit: bool
+    """Whether there are numbers, but none with the unit."""
+
+    def first_odd(self, cells: pl.Series) -> str | None:
+        """Return the text of the first odd cell."""
+        row = self.is_odd.arg_max()
+        return None if row is None or not self.is_odd[row] else cells[row]
 
     def complaint(self, cells: pl.Series, row_words: Callable[[int], str]) -> str:
         """Return the words for odd cells, "" where there are none; `row_words`: for a row."""
@@ -190,11 +197,37 @@ class NumbersSoFar:
 
     def complaint(self) -> str:
         """Return the words for cells that are no numbers or have another unit, "" for none."""
-        unit = self.unit()
-        odd = [some for of, some in self._by_unit.items() if of not in ("", unit)]
-        first = sorted(cell for some in odd for cell in some.first)[:_MAX_ODD]
-        told = [(text, row) for _, text, row in first]
+        odd, unit = self._odd(), self.unit()
+        told = [(text, row) for _, text, row in self._first_of(odd)[:_MAX_ODD]]
         return _complaint(self._name, sum(some.n for some in odd), told, unit)
+
+    def first_odd(self) -> str | None:
+        """Return the text of the first such cell."""
+        first = self._first_of(self._odd())
+        return first[0][1] if first else None
+
+    def _odd(self) -> list[_Some]:
+        wanted = ("", self.unit())
+        return [some for unit, some in self._by_unit.items() if unit not in wanted]
+
+    @staticmethod
+    def _first_of(odd: list[_Some]) -> list[tuple[int, str, str]]:
+        return sorted(cell for some in odd for cell in some.first)
+
+
+def lacks_unit_words(name: object, unit: str) -> str:
+    """Return the warning of numbers without the unit that those of the fit had."""
+    if unit == FEET:
+        return (
+            f"no cell of {name!r} is written in {FEET}, as in the fit: its numbers were taken for "
+            "inches."
+        )
+    return f"no cell of {name!r} has the unit {unit} of the fit: its numbers were taken for {unit}."
+
+
+def has_sums(cells: pl.Series) -> bool:
+    """Whether some of the texts that are numbers are sums, as 88+2 is."""
+    return bool(cells.str.contains(r"\d\s*\+\s*\d").any())
 
 
 def different_texts(cells: pl.Series) -> pl.DataFrame:
@@ -219,6 +252,15 @@ def plain(cells: pl.Series, decimal_comma: bool) -> pl.Series:
     return text.str.replace_many([",", "."], [".", ","]) if decimal_comma else text
 
 
+def has_other_mark(text: str, decimal_comma: bool) -> bool:
+    """Whether a text is a number if its decimals follow the other mark, and none as it is."""
+    as_it_is, swapped = (
+        read_number(plain(pl.Series([text]), comma)[0])
+        for comma in (decimal_comma, not decimal_comma)
+    )
+    return as_it_is is None and swapped is not None
+
+
 def read_numbers(cells: pl.Series, unit: str | None = None) -> TextNumbers:
     """Read a column of text as numbers.
 
@@ -238,4 +280,6 @@ def read_numbers(cells: pl.Series, unit: str | None = None) -> TextNumbers:
         list(numbers), list(numbers.values()), default=None, return_dtype=pl.Float64
     )
     odd = [text for text in read if text not in numbers]
-    return TextNumbers(values, unit, stripped.is_in(odd).fill_null(False))
+    units = {of[1] for of in read.values() if of is not None}
+    lacks_unit = bool(numbers) and unit not in units
+    return TextNumbers(values, unit, stripped.is_in(odd).fill_null(False), lacks_unit)

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .._util import FloatArray
+from .._util import FloatArray, warn_user
 from .frames import FrameSource, frame_source
 from .levels import Texts
-from .number_text import plain, read_numbers
+from .number_text import lacks_unit_words, plain, read_numbers
 
 
 def text_to_numbers(
@@ -40,9 +40,10 @@ def text_to_numbers(
     X : frame
         Of polars, pandas, pyarrow or narwhals. Of a LazyFrame these columns are collected.
     columns : str, list of str or dict
-        The columns to read. A dict gives the unit of each, as ``{"Value": "€"}`` ("" for none):
-        for rows after a fit, that they are in the unit of the fit. Columns of numbers stay as they
-        are.
+        The columns to read. A dict gives the unit of each, as ``{"Value": "€"}`` ("" for none,
+        "feet and inches" for 5'7): other units are refused. Give them for rows after a fit, for
+        without them the unit of most cells is taken, whichever it is. Columns of numbers stay as
+        they are.
     decimal_comma : bool, default=False
         Whether decimals follow a comma, and points separate thousands: ``1.234,5``.
 
@@ -57,6 +58,11 @@ def text_to_numbers(
         If `X` is not a frame, or a column is neither text nor numbers.
     ValueError
         If `X` lacks a column, or cells cannot be read: names the column, the first cells and rows.
+
+    Warns
+    -----
+    UserWarning
+        If no cell of a column has the unit that was given: the numbers may be in another.
 
     Examples
     --------
@@ -109,6 +115,8 @@ def _numbers_of(cells: pl.Series, unit: str | None, decimal_comma: bool) -> pl.S
         comma = ", or give decimal_comma=True if that is what their commas are"
         alternative = "" if decimal_comma or not cells.str.contains(",").any() else comma
         raise ValueError(f"{complaint}{alternative}.")
+    if read.lacks_unit:
+        warn_user(f"text_to_numbers: {lacks_unit_words(cells.name, read.unit)}")
     return read.numbers
 
 

@@ -99,7 +99,9 @@ def loads(
             object_pairs_hook=_unique_keys,
         )
     except json.JSONDecodeError as error:
-        raise ValueError(f"The model file is not valid JSON: {error}.") from None
+        raise ValueError(
+            f"Not a file that save of a model or treeclust fit -o wrote: not valid JSON, {error}."
+        ) from None
     except RecursionError:
         raise ValueError("The model file is nested too deeply.") from None
     if not isinstance(payload, dict):

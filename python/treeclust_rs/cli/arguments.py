@@ -22,6 +22,16 @@ def whole_number(minimum: int, maximum: int | None = None) -> Callable[[str], in
     return read
 
 
+def clusters(text: str) -> int:
+    """Read a number of clusters."""
+    if "," in text:
+        raise argparse.ArgumentTypeError(
+            f"takes one number; to choose among several, silhouette and stability of "
+            f"treeclust_rs.selection compare them in Python. Got {text!r}"
+        )
+    return whole_number(1)(text)
+
+
 def leaves(text: str) -> float:
     """Read a number of leaves, or "inf" for no limit."""
     return math.inf if text == "inf" else whole_number(1)(text)

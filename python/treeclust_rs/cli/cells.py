@@ -8,9 +8,10 @@ from typing import Literal
 
 import polars as pl
 
+from .._data.levels import FLAG_LEVELS
 from .._data.number_text import plain
 
-DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+([eE][+-]?\d+)?\s*")
 """A number with a decimal comma."""
 
 # Texts of missing cells of other columns than text, in small letters.
@@ -61,7 +62,7 @@ def in_form(cells: pl.Series, form: Form, decimal_comma: bool) -> tuple[pl.Serie
     if form == "flags":
         words = text.str.to_lowercase()
         flags = (words == "true").set(words.is_in(_MISSING), None)
-        return flags, ~words.is_in(["true", "false", *_MISSING]).fill_null(True)
+        return flags, ~words.is_in([*FLAG_LEVELS, *_MISSING]).fill_null(True)
     if form == "integers":
         integers = text.cast(pl.Int64, strict=False)
         return integers, _odd(text, integers)
@@ -133,6 +134,11 @@ def as_flags(cells: pl.Series) -> pl.Series:
     """Return text as the levels of a flag, true and false in small letters."""
     words = as_levels(cells).str.to_lowercase()
     return words.set(words.is_in(_MISSING), None)
+
+
+def has_flags(flags: pl.Series) -> bool:
+    """Whether some of the levels of a flag are true or false."""
+    return bool(flags.is_in(FLAG_LEVELS).any())
 
 
 def as_codes(

@@ -1,5 +1,6 @@
 """Facts about a model, as (name, text): the parts of what `fit` and `info` print."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -73,7 +74,9 @@ def search(model: Any) -> _Facts:
         starts, last = model.starts_["objective"], model.search_path_["objective"][-1]
         gain = 1.0 - last / starts.min() if starts.min() else 0.0
         lower = "as low as" if gain <= 0 else f"{format_share(gain)} below"
-        yield "search", f"start {model.start_}; {lower} the best of {len(starts)} starts"
+        start = re.sub(r'effort="(\w+)"', r"--effort \1", model.start_)
+        start = start.replace("CUBT", "CUBT (cuts by variance)")
+        yield "search", f"from the tree of {start}; {lower} the best of {len(starts)} starts"
         if model.objective == "labels":
             yield "mistakes", f"{format_weight(last)}, at the start {format_weight(starts.min())}"
 

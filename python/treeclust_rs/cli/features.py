@@ -11,11 +11,11 @@ from operator import and_
 import polars as pl
 
 from .._base import ReadAs
-from .._data.number_text import FEET
+from .._data.number_text import FEET, has_sums
 from .._util import format_count, listed
 from .messages import DataError, UserError, write_remark
 from .methods import MIXED_METHODS
-from .reading import Source, option_text
+from .reading import Source, is_text_column, option_text
 from .text_columns import TextRemarks, check_text, facts_of_text
 
 _KINDS = (
@@ -66,6 +66,8 @@ def features(
         found = check_text(source, facts, read_as, arguments)
     else:
         frame = source.numbers(columns, read_as, chosen_by=chosen_by, instead=f" {instead}")
+    texts = [source.frame[name] for name in read_as.numbers if is_text_column(source.frame[name])]
+    found.sums = [cells.name for cells in texts if has_sums(cells.cast(pl.String))]
     gaps = Gaps()
     gaps.add(frame, source.row)
     tell_features(source.name, frame.clear(), gaps, read_as, found, arguments)
@@ -122,15 +124,21 @@ def tell_features(
     """
     size = f"{format_count(gaps.n_rows, 'row')}, {format_count(head.width, 'column')}"
     write_remark(f"{name}: {size}{_what_they_hold(head, gaps)}.", arguments)
-    if any(read_as.numbers.values()):
-        write_remark(f"numbers in text: {_units(read_as)}.", arguments)
+    if read_as.numbers:
+        write_remark(f"numbers in text: {numbers_words(read_as)}.", arguments)
+    if found.sums:
+        write_remark(f"sums were added up, such as 88+2 to 90: {listed(found.sums)}.", arguments)
     if found.number_like:
         option = option_text("--numbers", found.number_like)
         write_remark(f"text that looks like numbers is text; for numbers add {option}", arguments)
-    if found.comma_like:
-        names = ", ".join(found.comma_like)
+    if found.other_mark_like:
+        names = ", ".join(found.other_mark_like)
+        way = "leave --decimal-comma out" if found.decimal_comma else "add --decimal-comma"
+        way = f"{way}, or write all columns alike" if found.in_text_file else "write points"
+        mark = "points" if found.decimal_comma else "commas"
         write_remark(
-            f"text that looks like numbers with decimal commas is text: {names}.", arguments
+            f"text that looks like numbers with decimal {mark} is text: {names}; for numbers {way}",
+            arguments,
         )
     if found.date_like:
         names = ", ".join(found.date_like)
@@ -160,7 +168,7 @@ def chosen_reading(
         taken = {*numbers, *levels}
         numbers += [name for name in other.numbers if name in columns and name not in taken]
         levels += [name for name in other.levels if name in columns and name not in taken]
-    return ReadAs({column: source.read_numbers(column)[1] for column in numbers}, tuple(levels))
+    return ReadAs({column: source.read_numbers(column).unit for column in numbers}, tuple(levels))
 
 
 def read_by_options(
@@ -240,13 +248,15 @@ def _missing(column: pl.Series) -> pl.Series:
     return column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
 
 
-def _units(read_as: ReadAs) -> str:
-    """Return the columns by the units that their cells had."""
+def numbers_words(read_as: ReadAs, written: Callable[[str], str] = str) -> str:
+    """Return the columns that ``--numbers`` reads, by the units that their cells had.
+
+    `written`: how a name is written.
+    """
     columns: dict[str, list[str]] = {}
     for column, unit in read_as.numbers.items():
-        if unit:
-            columns.setdefault(unit, []).append(column)
+        columns.setdefault(unit, []).append(written(column))
+    words = {"": "", FEET: " in inches"}
     return "; ".join(
-        f"{listed(names)} {'in inches' if unit == FEET else f'without {unit}'}"
-        for unit, names in columns.items()
+        f"{listed(names)}{words.get(unit, f' without {unit}')}" for unit, names in columns.items()
     )

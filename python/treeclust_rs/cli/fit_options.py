@@ -130,10 +130,11 @@ def add_clusters(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     clusters.add_argument(
         "-k",
         "--clusters",
-        type=read.whole_number(1),
+        type=read.clusters,
         metavar="N",
         help=f"how many, with {maxima} at most (default: {DEFAULT_N_CLUSTERS}, "
-        "or as many as --reference has)",
+        "or as many as --reference has); silhouette and stability of treeclust_rs.selection, in "
+        "Python, help to choose",
     )
     clusters.add_argument(
         "--reference",

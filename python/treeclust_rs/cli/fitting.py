@@ -58,10 +58,11 @@ def fit(arguments: argparse.Namespace) -> None:
     picture = picture_path(arguments.plot, arguments)
     fitted = _fit_batches(arguments) if arguments.stream else _fit_table(arguments)
     model, with_costs = fitted.model, fitted.with_costs
+    if model_path is not None:  # first: whoever reads the tree may stop before its end
+        save(model, model_path)
     if not arguments.quiet:
         print_fit(model, arguments.clusters, arguments.leaves, with_costs=with_costs)
     if model_path is not None:
-        save(model, model_path)
         write_remark(f"model written to {model_path}", arguments)
     if picture is not None:
         draw(model, picture)
@@ -134,6 +135,7 @@ def _fit_batches(arguments: argparse.Namespace) -> _Fitted:
     read_as = survey.read_as()
     gaps = survey.gaps(read_as, chosen_by_option(arguments))
     found = check_text(head, survey.text_facts(), read_as, arguments)
+    found.sums = survey.sums
     tell_features(stream.name, head.read(columns, read_as), gaps, read_as, found, arguments)
 
     def rows() -> Iterator[pl.DataFrame]:

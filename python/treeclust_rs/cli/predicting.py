@@ -4,6 +4,7 @@ import argparse
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,15 @@ def predict(arguments: argparse.Namespace) -> None:
     if arguments.stream:
         _predict_stream(arguments, model, output)
         return
-    source = read_source(arguments)
+    source = read_source(arguments, may_be_empty=True)
     _check_column(source, arguments)
     rows = features_of(source, model, arguments.column)
+    if not source.frame.height:
+        _warn_of_no_rows(source.name)
+        if output is not None or not arguments.drift:
+            labelled = _without_rows(source, model, arguments.column)
+            write_table(labelled, output, **_form(source.files[0][0], output, arguments))
+        return
     if arguments.drift and isinstance(model, TreeClusterer):
         _print_drift(model.drift(rows))
         if output is None:
@@ -53,20 +60,37 @@ def _predict_stream(
     arguments: argparse.Namespace, model: SavedEstimator, output: Path | None
 ) -> None:
     """Write the table batch by batch: the same output in the memory of some batches."""
-    stream = open_stream(arguments)
-    _check_column(stream.head(), arguments)
+    stream = open_stream(arguments, may_be_empty=True)
+    head = stream.head()
+    _check_column(head, arguments)
+    features_of(head, model, arguments.column)  # raises where columns are missing
     stream.look_at_codes(model._read_as.levels)
     labelling = _Labelling(model, arguments.column, drift_alone=arguments.drift and output is None)
     batches = labelling.batches(stream, count_all=arguments.drift)
+    first = next(batches, None)
+    if first is None:
+        _warn_of_no_rows(stream.name)
+        first = _without_rows(head, model, arguments.column)
+    batches = chain([first], batches)
     if labelling.drift_alone:
         for _ in batches:
             pass
     else:
         write_batches(batches, output, **_form(stream.names[0], output, arguments))
-    if arguments.drift:
+    if arguments.drift and stream.n_rows:
         _print_drift(labelling.drift())
     else:
         labelling.warn()
+
+
+def _warn_of_no_rows(name: str) -> None:
+    warn_user(f"{name}: no rows to label.")
+
+
+def _without_rows(head: Source, model: SavedEstimator, column: str) -> pl.DataFrame:
+    """Return a table without rows, with a column of clusters."""
+    labels = pl.Series(column, model.classes_.tolist()).clear()
+    return head.frame.with_columns(labels)
 
 
 def _check_column(source: Source, arguments: argparse.Namespace) -> None:

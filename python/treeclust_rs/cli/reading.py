@@ -23,17 +23,25 @@ import polars as pl
 
 from .._base import ReadAs
 from .._data.frames import similar_words
-from .._data.number_text import plain, read_numbers, shown_cell
-from .._util import format_count, listed
+from .._data.number_text import (
+    TextNumbers,
+    has_other_mark,
+    lacks_unit_words,
+    plain,
+    read_number,
+    read_numbers,
+    shown_cell,
+)
+from .._util import format_count, listed, warn_user
 from .._util.words import MAX_LISTED
 from .cells import (
-    DECIMAL_COMMA,
     as_codes,
     as_flags,
     as_levels,
     as_numbers,
     as_times,
     as_typed,
+    has_flags,
     odd_numbers,
     odd_times,
 )
@@ -163,8 +171,8 @@ class Source:
         Raises
         ------
         DataError
-            For cells that are no numbers, or no times, where these were fitted; for numbers where
-            true and false were; for infinite cells.
+            For cells that are no numbers, or no times, where these were fitted; for columns without
+            true and false where these were; for infinite cells.
         """
         numbers = [column for column, kind in kinds.items() if kind == "number"]
         read = {column.name: column for column in self.numbers(numbers, read_as, gaps=True)}
@@ -174,33 +182,52 @@ class Source:
                 read[column] = self._read_as(self.frame[column], read_as, of_text)
         return pl.DataFrame([read[column] for column in kinds])
 
-    def read_numbers(self, column: str, unit: str | None = None) -> tuple[pl.Series, str]:
-        """Return a column as ``--numbers`` reads it, and the unit of its cells.
+    def read_numbers(self, column: str, unit: str | None = None) -> TextNumbers:
+        """Return a column as ``--numbers`` reads it.
 
         `unit`: that cells may have, None for that of most. Raises DataError for cells that are no
         numbers.
         """
         cells = self.frame[column]
         if _is_numeric(cells.dtype):
-            return cells, unit or ""
+            nowhere = pl.zeros(len(cells), pl.Boolean, eager=True)
+            return TextNumbers(cells, unit or "", nowhere, lacks_unit=False)
         if not is_text_column(cells):
             raise DataError(f"{self.name}: --numbers is for text, and {column!r} is {cells.dtype}.")
         read = read_numbers(plain(cells.cast(pl.String), self.has_decimal_comma), unit)
         if complaint := read.complaint(cells, self.row):
-            raise no_numbers(self.name, complaint, column if unit is None else None)
-        return read.numbers.alias(column), read.unit
+            advice = self.mark_advice(read.first_odd(cells))
+            raise no_numbers(self.name, complaint, column if unit is None else None, advice)
+        return read._replace(numbers=read.numbers.alias(column))
+
+    def _as_chosen(self, column: str, unit: str) -> TextNumbers:
+        """Return a column as `read_numbers`; warns of numbers without the unit of the fit."""
+        read = self.read_numbers(column, unit)
+        if read.lacks_unit:
+            warn_user(f"{self.name}: {lacks_unit_words(column, unit)}")
+        return read
 
     @property
     def has_decimal_comma(self) -> bool:
         """Whether numbers are written with decimal commas."""
         return self.text is not None and self.text.decimal_comma
 
+    def mark_advice(self, text: str | None) -> str:
+        """Return the advice for a number with the other mark of decimals, "" for another text."""
+        if text is None or not has_other_mark(text, self.has_decimal_comma):
+            return ""
+        if self.text is None:
+            return " If these are numbers with decimal commas, write points."
+        if self.has_decimal_comma:
+            return " If these are numbers with decimal points, leave --decimal-comma out."
+        return " If these are numbers with decimal commas, add --decimal-comma."
+
     def _read_as(
         self, cells: pl.Series, read_as: ReadAs, of_text: Callable[[pl.Series], pl.Series]
     ) -> pl.Series:
         """Return a column as the user chose to read it, else as it is, of a text by `of_text`."""
         if cells.name in read_as.numbers:
-            return self.read_numbers(cells.name, read_as.numbers[cells.name])[0]
+            return self._as_chosen(cells.name, read_as.numbers[cells.name]).numbers
         if cells.name in read_as.levels:
             return self._codes(cells)
         return cells if self.text is None else of_text(cells)
@@ -215,15 +242,15 @@ class Source:
         return as_codes(cells, self.has_decimal_comma)
 
     def _flags(self, cells: pl.Series) -> pl.Series:
-        numbers = as_numbers(cells, self.has_decimal_comma)
-        if numbers.dtype.is_numeric() and numbers.count():
-            raise self._no_flags(self.cell(cells, numbers.is_not_null().arg_max()))
-        return as_flags(cells)
+        flags = as_flags(cells)
+        if flags.count() and not has_flags(flags):
+            raise self._no_flags(self.cell(cells, flags.is_not_null().arg_max()))
+        return flags
 
     def _no_flags(self, cell: str) -> DataError:
         return DataError(
-            f"{self.name}: the model was fitted to true and false, and here are numbers: {cell}; "
-            "rows count from 0. Write true and false."
+            f"{self.name}: the model was fitted to true and false, and no cell is either here: "
+            f"{cell}; rows count from 0. Write true and false."
         )
 
     def _times(self, cells: pl.Series) -> pl.Series:
@@ -301,25 +328,34 @@ class Source:
         )
 
     def _not_numbers(self, wrong: list[pl.Series], chosen_by: str | None) -> str:
-        kinds, commas = [], False
+        """Return the words for columns that are no numbers; `chosen_by` as for `numbers`."""
+        kinds, advice, texts = [], "", []
         for column in wrong[:MAX_LISTED]:
             if self.text is None:
                 kinds.append(f"{column.name!r} ({column.dtype})")
                 continue
-            odd = odd_numbers(column, self.text.decimal_comma)
-            kinds.append(self.cell(column, odd.arg_max()))
-            if not self.text.decimal_comma:
-                commas |= DECIMAL_COMMA.fullmatch(column[odd.arg_max() or 0]) is not None
+            row = odd_numbers(column, self.has_decimal_comma).arg_max() or 0
+            kinds.append(self.cell(column, row))
+            advice = advice or self.mark_advice(column[row])
+            if read_number(plain(column[row : row + 1], self.has_decimal_comma)[0]) is not None:
+                texts.append(column.name)
         more = len(wrong) - MAX_LISTED
         which = ", ".join(kinds) + (f" and {more} more" if more > 0 else "")
         message = f"not numbers: {which}"
         if self.text is not None:
             message += "; rows count from 0"
-        if commas:
-            return f"{message}. If these are numbers with decimal commas, add --decimal-comma."
+        if advice:
+            return f"{message}.{advice}"
         if chosen_by is not None:
-            advice = leave_out([column.name for column in wrong], chosen_by)
-            return f"{message}. {advice[0].upper()}{advice[1:]}."
+            way_out = leave_out([column.name for column in wrong], chosen_by)
+            if texts and len(texts) == len(wrong):
+                way_out = f"for numbers add {option_text('--numbers', texts)}; or {way_out}"
+            return f"{message}. {way_out[0].upper()}{way_out[1:]}."
+        if texts:
+            return (
+                f"{message}. Write {', '.join(texts)} as numbers alone; in Python "
+                "treeclust_rs.text_to_numbers does."
+            )
         return f"{message}."
 
 
@@ -420,7 +456,9 @@ def _tables_in(folder: str) -> list[str]:
     return names
 
 
-def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Source:
+def read_tables(
+    names: Sequence[str], text: TextFormat, *, rechunk: bool = False, may_be_empty: bool = False
+) -> Source:
     """Read a table from one or more files, whose rows follow each other.
 
     Parameters
@@ -431,6 +469,8 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
         How text files are written.
     rechunk : bool
         Whether the rows of several files are copied into one piece, as a fit needs them.
+    may_be_empty : bool, default=False
+        Whether files may have no rows.
 
     Returns
     -------
@@ -440,14 +480,17 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
     Raises
     ------
     UserError
-        If a file is of no known kind, is not such a table or has no rows, or if the files differ in
-        their columns.
+        If a file is of no known kind or is not such a table, if it has no rows and needs some, or
+        if the files differ in their columns.
     OSError
         If a file cannot be read.
     """
     names = table_names(names)
     warn_of_repeated(names)
     tables = [_read_table(name, text) for name in names]
+    for name, table in zip(names, tables, strict=True):
+        if not table.height and not may_be_empty:
+            raise no_rows(name)
     first = tables[0]
     for name, table in zip(names[1:], tables[1:], strict=True):
         check_alike(names[0], first, name, table)
@@ -459,9 +502,13 @@ def read_tables(names: Sequence[str], text: TextFormat, *, rechunk: bool) -> Sou
     return Source(tuple(files), frame, text if is_text(names[0]) else None)
 
 
-def read_source(arguments: argparse.Namespace, *, rechunk: bool = False) -> Source:
-    """Read the table of a command in the format that its options describe."""
-    return read_tables(arguments.data, text_format(arguments), rechunk=rechunk)
+def read_source(
+    arguments: argparse.Namespace, *, rechunk: bool = False, may_be_empty: bool = False
+) -> Source:
+    """Read the table of a command, in the format that its options describe, as `read_tables`."""
+    return read_tables(
+        arguments.data, text_format(arguments), rechunk=rechunk, may_be_empty=may_be_empty
+    )
 
 
 def text_format(arguments: argparse.Namespace) -> TextFormat:
@@ -509,18 +556,17 @@ def _read_table(name: str, text: TextFormat) -> pl.DataFrame:
     separator = check_table(name, text)
     with reading(name):
         if separator:
-            frame = read_text(Path(name), name, text, separator)
-        else:
-            frame = pl.read_parquet(name, glob=False)
-    if not frame.height:
-        raise no_rows(name)
-    return frame
+            return read_text(Path(name), name, text, separator)
+        return pl.read_parquet(name, glob=False)
 
 
-def no_numbers(name: str, complaint: str, column: str | None) -> DataError:
-    """Return the error of cells that ``--numbers`` does not read; `column`: if it may leave it."""
+def no_numbers(name: str, complaint: str, column: str | None, advice: str) -> DataError:
+    """Return the error of cells that ``--numbers`` does not read.
+
+    `column`: if it may be left out; `advice`: further words.
+    """
     way_out = f", or take {column} out of --numbers" if column is not None else ""
-    return DataError(f"{name}: {complaint}{way_out}.")
+    return DataError(f"{name}: {complaint}{way_out}.{advice}")
 
 
 def no_rows(name: str) -> DataError:

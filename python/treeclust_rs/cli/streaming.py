@@ -15,8 +15,19 @@ from typing import TypeVar
 
 import polars as pl
 
+from .._data.number_text import TextNumbers, lacks_unit_words
+from .._util import warn_user
 from ..parts.batches import collected
-from .cells import Form, as_codes, as_flags, as_times, codes_are_numbers, in_form, odd_times
+from .cells import (
+    Form,
+    as_codes,
+    as_flags,
+    as_times,
+    codes_are_numbers,
+    has_flags,
+    in_form,
+    odd_times,
+)
 from .messages import DataError
 from .reading import (
     Source,
@@ -44,10 +55,14 @@ class _ReadSoFar:
     """Columns read as numbers that had some."""
     flags: dict[str, str] = field(default_factory=dict)
     """Columns read as numbers that had true or false: the words for the first such cell."""
-    words: set[str] = field(default_factory=set)
-    """Columns read as flags that had other cells than numbers."""
-    no_words: dict[str, str] = field(default_factory=dict)
-    """Columns read as flags that had numbers alone in a batch: the words for the first."""
+    are_flags: set[str] = field(default_factory=set)
+    """Columns read as flags that had true or false."""
+    no_flags: dict[str, str] = field(default_factory=dict)
+    """Columns read as flags that had neither in a batch: the words for the first other cell."""
+    has_unit: set[str] = field(default_factory=set)
+    """Columns of text read as numbers that had the unit of the fit, or it had none."""
+    lacks_unit: dict[str, str] = field(default_factory=dict)
+    """Columns of text read as numbers without it in a batch: the unit."""
     times: dict[str, pl.DataType] = field(default_factory=dict)
     """Types of the columns read as times that had some."""
 
@@ -114,13 +129,21 @@ class Batch(Source):
         return as_codes(cells, self.has_decimal_comma, are_numbers=are_numbers)
 
     def _flags(self, cells: pl.Series) -> pl.Series:
-        numbers = Source._numbers(self, cells)
-        if not numbers.dtype.is_numeric():
-            self.so_far.words.add(cells.name)
-        elif numbers.count():
-            cell = self.cell(cells, numbers.is_not_null().arg_max())
-            self.so_far.no_words.setdefault(cells.name, cell)
-        return as_flags(cells)
+        flags = as_flags(cells)
+        if has_flags(flags):
+            self.so_far.are_flags.add(cells.name)
+        elif flags.count():
+            cell = self.cell(cells, flags.is_not_null().arg_max())
+            self.so_far.no_flags.setdefault(cells.name, cell)
+        return flags
+
+    def _as_chosen(self, column: str, unit: str) -> TextNumbers:
+        read = self.read_numbers(column, unit)
+        if read.lacks_unit:
+            self.so_far.lacks_unit[column] = unit
+        elif read.numbers.count():
+            self.so_far.has_unit.add(column)
+        return read
 
     def _times(self, cells: pl.Series) -> pl.Series:
         times, known = as_times(cells), self.so_far.times.get(cells.name)
@@ -132,11 +155,18 @@ class Batch(Source):
             self.so_far.times[cells.name] = times.dtype
         return times
 
-    def check_flags(self) -> None:
-        """Raise DataError for columns read as flags that have numbers alone, after all batches."""
-        for name, cell in self.so_far.no_words.items():
-            if name not in self.so_far.words:
+    def check_all(self) -> None:
+        """Check after all batches what only all rows tell.
+
+        Raises DataError for columns read as flags without true and false; warns of numbers without
+        the unit of the fit.
+        """
+        for name, cell in self.so_far.no_flags.items():
+            if name not in self.so_far.are_flags:
                 raise self._no_flags(cell)
+        for name, unit in self.so_far.lacks_unit.items():
+            if name not in self.so_far.has_unit:
+                warn_user(f"{self.name}: {lacks_unit_words(name, unit)}")
 
 
 @dataclass(frozen=True)
@@ -153,16 +183,18 @@ class _File:
 class Stream:
     """A table of one or more files that is read in batches, as often as wanted.
 
+    `may_be_empty`: whether files may have no rows.
+
     Raises
     ------
     UserError, OSError
         As `read_tables`; for what is in the midst of a file when a batch comes to it.
     """
 
-    def __init__(self, names: list[str], text: TextFormat) -> None:
-        self.names = table_names(names)
+    def __init__(self, names: list[str], text: TextFormat, *, may_be_empty: bool = False) -> None:
+        self.names, self._may_be_empty = table_names(names), may_be_empty
         warn_of_repeated(self.names)
-        self._files = [_open(name, text) for name in self.names]
+        self._files = [_open(name, text, may_be_empty) for name in self.names]
         heads = [pl.DataFrame(schema=file.schema) for file in self._files]
         for name, head in zip(self.names[1:], heads[1:], strict=True):
             check_alike(self.names[0], heads[0], name, head)
@@ -220,7 +252,7 @@ class Stream:
                         continue
                     yield Batch(((name, rows.height),), rows, self.text, self, row, so_far)
                     row += rows.height
-            if not row:
+            if not row and not self._may_be_empty:
                 raise no_rows(name)
             self._n_rows[place] = row
 
@@ -247,22 +279,22 @@ class Stream:
             n_before += batch.frame.height
             yield result
         if batch is not None:
-            batch.check_flags()
+            batch.check_all()
 
 
-def _open(name: str, text: TextFormat) -> _File:
+def _open(name: str, text: TextFormat, may_be_empty: bool) -> _File:
     separator = check_table(name, text)
     with reading(name):
         if separator:
             cells = TextBatches(Path(name), name, text, separator)
             schema = pl.Schema(dict.fromkeys(cells.names, pl.String()))
             file = _File(schema, lambda columns: (rows[list(columns)] for rows in cells))
-            if next(iter(cells), None) is None:
+            if not may_be_empty and next(iter(cells), None) is None:
                 raise no_rows(name)
             return file
         rows = pl.scan_parquet(name, glob=False)
         n_rows = rows.select(pl.len()).collect().item()
-        if not n_rows:
+        if not n_rows and not may_be_empty:
             raise no_rows(name)
         return _File(
             rows.collect_schema(),
@@ -277,6 +309,6 @@ def _places(rows: pl.LazyFrame, columns: Sequence[str]) -> list[int]:
     return [names.index(column) for column in columns]
 
 
-def open_stream(arguments: argparse.Namespace) -> Stream:
+def open_stream(arguments: argparse.Namespace, *, may_be_empty: bool = False) -> Stream:
     """Return the table of a command, in the format that its options describe."""
-    return Stream(arguments.data, text_format(arguments))
+    return Stream(arguments.data, text_format(arguments), may_be_empty=may_be_empty)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from .._base import ReadAs
-from .._data.number_text import NumbersSoFar
+from .._data.number_text import NumbersSoFar, has_sums
 from .._util import ReadingProgress
 from .._util.arrays import NOISE
 from .cells import Form, are_missing, as_levels, as_numbers, forms_of_all, in_form
@@ -66,6 +66,8 @@ class Survey:
             for name in texts
             if name not in self._numbers and name not in self._levels
         }
+        self.sums: list[str] = []
+        """Those of ``--numbers`` that have sums such as 88+2."""
         self.labels = None if reference is None else LabelFacts(reference, stream)
 
     def look(self) -> None:
@@ -90,7 +92,10 @@ class Survey:
 
     def _add(self, batch: Source) -> None:
         for name, numbers in self._numbers.items():
-            numbers.add_cells(batch.frame[name].cast(pl.String), batch.row)
+            cells = batch.frame[name].cast(pl.String)
+            numbers.add_cells(cells, batch.row)
+            if name not in self.sums and has_sums(cells):
+                self.sums.append(name)
         for name, levels in self._levels.items():
             levels.add(batch.frame[name])
         for name, text in self._texts.items():
@@ -107,10 +112,11 @@ class Survey:
         for name in self._units:
             if name in self._numbers:
                 if complaint := self._numbers[name].complaint():
-                    raise no_numbers(self._stream.name, complaint, name)
+                    advice = self._stream.head().mark_advice(self._numbers[name].first_odd())
+                    raise no_numbers(self._stream.name, complaint, name, advice)
                 units[name] = self._numbers[name].unit()
             else:
-                units[name] = self._stream.head().read_numbers(name)[1]
+                units[name] = self._stream.head().read_numbers(name).unit
         return ReadAs(units, tuple(self._levels))
 
     def gaps(self, read_as: ReadAs, chosen_by: str) -> Gaps:

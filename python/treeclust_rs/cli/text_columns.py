@@ -34,16 +34,22 @@ class TextRemarks:
     """More levels than are taken: dates in another form than is read."""
     times: dict[str, str] = field(default_factory=dict)
     """More levels than are taken: dates or times that a file with types holds as text."""
-    commas: dict[str, str] = field(default_factory=dict)
-    """Numbers with decimal commas."""
+    other_mark: dict[str, str] = field(default_factory=dict)
+    """Numbers with decimal commas; where commas are decimal ones, those with points."""
+    decimal_comma: bool = False
+    """Whether commas are decimal ones."""
+    in_text_file: bool = True
+    """Whether ``--decimal-comma`` can say so."""
+    sums: list[str] = field(default_factory=list)
+    """Nothing is wrong, but ``--numbers`` adds numbers up: 88+2."""
     number_like: list[str] = field(default_factory=list)
     """Nothing is wrong, but ``--numbers`` could read them."""
-    comma_like: list[str] = field(default_factory=list)
-    """Nothing is wrong, but they would be numbers if decimal commas were points."""
+    other_mark_like: list[str] = field(default_factory=list)
+    """Nothing is wrong, but they would be numbers if decimals followed the other mark."""
     date_like: list[str] = field(default_factory=list)
     """Nothing is wrong, but in another form they would be read as dates."""
-    has_commas: bool = False
-    """Whether some of `numbers` may have decimal commas."""
+    has_other_mark: bool = False
+    """Whether some of `numbers` may have the other mark of decimals."""
     may_be_levels: list[str] = field(default_factory=list)
     """Of `slips` and `numbers`, those of few levels."""
 
@@ -76,7 +82,9 @@ def check_text(
 
     Raises DataError for text that cannot be levels, or is hardly meant to be.
     """
-    found = TextRemarks()
+    found = TextRemarks(
+        decimal_comma=source.has_decimal_comma, in_text_file=source.text is not None
+    )
     for column in facts:
         if isinstance(column, TextFacts):
             _look_at(column, found)
@@ -96,9 +104,11 @@ def _look_at(column: TextFacts, found: TextRemarks) -> None:
         found.may_be_levels.append(name)
     if is_number and (is_wide or odd is not None):
         found.numbers[name] = column.example if odd is None else odd.first
-        found.has_commas |= column.has_commas
-    elif odd is not None and not column.decimal_comma and odd.are_commas:
-        found.commas[name] = odd.first
+        found.has_other_mark |= column.has_other_mark
+    elif odd is not None and odd.have_other_mark:
+        found.other_mark[name] = odd.first
+    elif is_wide and column.are_swapped_numbers and column.in_text_file:
+        found.other_mark[name] = column.example
     elif odd is not None:
         found.slips[name] = odd.first
     elif len(column.levels) > 1 and column.are_dates:
@@ -114,7 +124,8 @@ def _look_at(column: TextFacts, found: TextRemarks) -> None:
     elif is_number and len(column.levels) > 1 and column.numbers.are_uniform:
         found.number_like.append(name)
     elif form := form_of_many(tuple(column.levels.texts or ())):
-        (found.comma_like if form == "comma" else found.number_like).append(name)
+        own = "comma" if column.decimal_comma else "point"
+        (found.number_like if form == own else found.other_mark_like).append(name)
 
 
 def _slips(column: TextFacts) -> OddCells | None:
@@ -129,31 +140,34 @@ def _slips(column: TextFacts) -> OddCells | None:
 
 
 def _problems(found: TextRemarks) -> str:
+    mark = "points" if found.decimal_comma else "commas"
     parts = [
         (f"text of more than {MISSING_LEVEL} levels", found.wide),
         ("numbers that are written as text", found.numbers),
         ("dates in another form than 2024-12-31", found.dates),
         ("dates or times that the file holds as text", found.times),
-        ("numbers with decimal commas", found.commas),
+        (f"numbers with decimal {mark}", found.other_mark),
         ("numbers or times but for some cells", found.slips),
     ]
     told = [f"{what}: {listed(list(cells.values()), 'column')}" for what, cells in parts if cells]
-    counted = found.numbers or found.dates or found.times or found.commas or found.slips
+    counted = found.numbers or found.dates or found.times or found.other_mark or found.slips
     return "; ".join(told) + (" (rows count from 0)" if counted else "")
 
 
 def _ways_out(found: TextRemarks, read_as: ReadAs, arguments: argparse.Namespace) -> str:
     """Return the options to go on with."""
     ways = []
-    if found.commas:
-        ways.append("Add --decimal-comma.")
+    if found.other_mark:
+        way = "Leave --decimal-comma out" if found.decimal_comma else "Add --decimal-comma"
+        ways.append(f"{way} if all numbers are written so; else write them alike first.")
     options = [option_text("--numbers", list(found.numbers))] if found.numbers else []
     chosen = [column for column in found.wide if column in read_as.levels]
     wide = [column for column in found.wide if column not in chosen]
     if wide and not arguments.columns:
         options.append(option_text("--drop", wide))
     if options:
-        but = ", or --decimal-comma if that is what their commas are" if found.has_commas else ""
+        but = ", or --decimal-comma if that is what their commas are"
+        but = but if found.has_other_mark and not found.decimal_comma else ""
         ways.append(f"To go on, add {' '.join(options)}{but}.")
     if wide and arguments.columns:
         ways.append(f"Take {','.join(wide)} out of --columns.")

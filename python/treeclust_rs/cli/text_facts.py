@@ -29,7 +29,11 @@ _PLAIN_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)$"
 _DAY = r"\d{4}-\d{2}-\d{2}"
 # Dates with or without a time, in any order of day, month and year.
 _DATE = r"^(\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}[./]\d{1,2}[./]\d{1,2})([ T,].*)?$"
-_COMMA = f"^{DECIMAL_COMMA.pattern}$"
+# Numbers with decimal commas, and where commas are decimal ones, those with points.
+_OTHER_MARK = {
+    False: f"^{DECIMAL_COMMA.pattern}$",
+    True: f"^{DECIMAL_COMMA.pattern.replace(',', '[.]')}$",
+}
 # Different texts that are counted in all columns of text together, for 8 bytes each.
 _MOST_DIFFERENT = 8_000_000
 
@@ -126,23 +130,23 @@ class OddCells:
 
     n: int = 0
     n_slips: int = 0
-    """Those that are no numbers with decimal commas either."""
+    """Those that are no numbers with the other mark of decimals either."""
     first: str = ""
     """The words for the first: column, row and text."""
 
     @property
-    def are_commas(self) -> bool:
-        """Whether all are numbers with decimal commas."""
+    def have_other_mark(self) -> bool:
+        """Whether all are numbers with the other mark of decimals."""
         return not self.n_slips
 
     def add(self, source: Source, cells: pl.Series, different: pl.DataFrame) -> None:
-        """Add cells of more rows: their `different_texts` with the columns odd and comma."""
+        """Add cells of more rows: their `different_texts` with the columns odd and other_mark."""
         odd = different.filter("odd")
         if not odd.height:
             return
         self.first = self.first or source.cell(cells, odd["row"][0])
         self.n += int(odd["count"].sum())
-        self.n_slips += int(odd.filter(~pl.col("comma"))["count"].sum())
+        self.n_slips += int(odd.filter(~pl.col("other_mark"))["count"].sum())
 
 
 class TextFacts:
@@ -177,12 +181,13 @@ class TextFacts:
         """Those that suit all cells, the preferred ones first."""
         self.numbers = NumbersSoFar(name, decimal_comma)
         """Counts nothing more once `are_numbers` is false."""
+        self._swapped = NumbersSoFar(name, not decimal_comma)
         self.odd_numbers = OddCells()
         self._odd_times: dict[Form, OddCells] = {form: OddCells() for form in TIME_FORMS}
         self.are_dates = True
         """Whether all cells are dates in some form."""
-        self.has_commas = False
-        """Whether some cells are numbers with decimal commas, and commas no decimal ones."""
+        self.has_other_mark = False
+        """Whether some cells are numbers with the other mark of decimals."""
 
     @property
     def odd_times(self) -> OddCells:
@@ -203,21 +208,28 @@ class TextFacts:
             self.example = source.cell(cells, different["row"][first])
             self.first_level = texts[first]
         self.levels.add(levels.drop_nulls().unique())
-        self._add_numbers(different)
-        comma = texts.str.contains(_COMMA)
-        self.has_commas |= not self.decimal_comma and bool(comma.any())
+        self._add_numbers(self.numbers, different, self.decimal_comma)
+        self._add_numbers(self._swapped, different, not self.decimal_comma)
+        other_mark = texts.str.contains(_OTHER_MARK[self.decimal_comma])
+        self.has_other_mark |= bool(other_mark.any())
         if self.are_dates:
             self.are_dates = texts.str.strip_chars().str.contains(_DATE).all()
         if self.in_text_file:
             self.forms = forms_of_all(texts, self.forms, self.decimal_comma)
-        self._add_odd(source, cells, different.with_columns(comma=comma))
+        self._add_odd(source, cells, different.with_columns(other_mark=other_mark))
 
-    def _add_numbers(self, different: pl.DataFrame) -> None:
-        if not self.numbers.are_numbers:
+    @property
+    def are_swapped_numbers(self) -> bool:
+        """Whether all cells are numbers with units if decimals follow the other mark."""
+        return self._swapped.are_numbers
+
+    @staticmethod
+    def _add_numbers(numbers: NumbersSoFar, different: pl.DataFrame, decimal_comma: bool) -> None:
+        if not numbers.are_numbers:
             return
-        is_plain = plain(different["text"], self.decimal_comma).str.contains(_PLAIN_NUMBER)
+        is_plain = plain(different["text"], decimal_comma).str.contains(_PLAIN_NUMBER)
         first = is_plain & (is_plain.cum_sum() == 1)  # one stands for all
-        self.numbers.add(different.filter(~is_plain | first))
+        numbers.add(different.filter(~is_plain | first))
 
     def _add_odd(self, source: Source, cells: pl.Series, different: pl.DataFrame) -> None:
         texts = different["text"]

@@ -10,6 +10,8 @@ import polars as pl
 from .._base import SavedEstimator, TreeClusterer, load
 from .._util import listed
 from .._util.words import printable
+from ..tree.text import notes_of_clusters
+from .features import numbers_words
 from .messages import DataError, FileError, UserError, one_line
 from .methods import method_of
 from .output import (
@@ -83,17 +85,20 @@ def info(arguments: argparse.Namespace) -> None:
             tbl_hide_column_data_types=True,
         ):
             print(shown(model).rules())
+        if isinstance(model, TreeClusterer):
+            for note in notes_of_clusters(model.tree_):
+                print(note)
     if arguments.rules or rules_path is not None:
         return
     print(shown(model))
     print()
     print_facts(model)
-    for name, columns in (
-        ("read as numbers", model._read_as.numbers),
-        ("as levels", model._read_as.levels),
+    for name, text in (
+        ("read as numbers", numbers_words(model._read_as, printable)),
+        ("as levels", listed([printable(column) for column in model._read_as.levels])),
     ):
-        if columns:
-            print_fact(name, listed([printable(column) for column in columns]))
+        if text:
+            print_fact(name, text)
     print_path(model)
 
 

@@ -118,12 +118,12 @@ def to_sql(
     Times need columns of the same kind: with a zone (TIMESTAMPTZ, in Spark and BigQuery TIMESTAMP)
     where the fit had one, without (TIMESTAMP, in Spark TIMESTAMP_NTZ, in BigQuery DATETIME) where
     it had none; in DuckDB those with a zone must count microseconds. In SQLite dates and times are
-    ISO texts (``2024-03-18 12:00:00.5+01:00``; an offset has a colon or is +0000, without one it is
-    UTC), flags are 0 and 1 or ``true`` and ``false``, and empty texts are missing cells, as its
-    import of a text file has them. Text that is no number is 0 there: that is how it casts.
-    Lengths of time are INTERVALs in DuckDB and PostgreSQL, and whole microseconds elsewhere.
-    PostgreSQL and BigQuery end a query whose weighted sum overflows, PostgreSQL also where a
-    product underflows; the others go on as `predict` does.
+    ISO texts (``2024-03-18 12:00:00.5+01:00``; without an offset it is UTC), flags are 0 and 1 or
+    ``true`` and ``false``, and empty texts are missing cells, as its import of a text file has
+    them. Text that is no number is 0 there: that is how it casts. Lengths of time are INTERVALs in
+    DuckDB and PostgreSQL, and whole microseconds elsewhere. PostgreSQL and BigQuery end a query
+    whose weighted sum overflows, PostgreSQL also where a product underflows; the others go on as
+    `predict` does.
 
     Parameters
     ----------
@@ -496,9 +496,10 @@ def _sqlite_time(name: str) -> str:
     """Return an ISO text in SQLite as whole microseconds since 1970.
 
     Its own functions round to milliseconds: seconds and their fraction are read apart. They read an
-    offset with a colon alone; text files of polars have +0000 of a time in UTC.
+    offset with a colon alone, and text files of polars have none in it.
     """
-    offset = f"replace(ltrim(substr({name}, 20), '.0123456789'), '+0000', 'Z')"
+    offset = f"ltrim(substr({name}, 20), '. 0123456789')"
+    offset = f"rtrim(substr({offset}, 1, 3) || ':' || substr({offset}, -2), ':Zz')"
     seconds = f"strftime('%s', substr({name}, 1, 19) || {offset})"
     fraction = f"CAST(round(('0' || substr({name}, 20, 7)) * 1000000) AS INTEGER)"
-    return f"({seconds} * 1000000 + {fraction})"
+    return f"{seconds} * 1000000 + {fraction}"  # bare, for the parser has room for so many symbols

@@ -168,9 +168,22 @@ def notes_of(tree: TreeNodes, max_terms: int = MAX_TERMS) -> list[str]:
             "the base",
             f"tree, {rows} that the cut separates from their center.",
         ]
+    notes += notes_of_clusters(tree)
     if not words.is_written_in_full(tree, max_terms):
         notes += [*_SUM_NOTES[tree.feature_scale is not None]]
     return notes
+
+
+def notes_of_clusters(tree: TreeNodes) -> list[str]:
+    """Return the line on leaves whose cluster is not that of most rows, if there are any."""
+    leaves = tree.leaves
+    shares = tree.value[leaves, 0]
+    own = shares[np.arange(len(leaves)), tree.leaf_clusters[leaves]]
+    if tree.move is not None or (own >= shares.max(axis=1)).all():
+        return []
+    return [
+        "cluster: chosen by the centers, not by counting: in some leaves more rows are of another.",
+    ]
 
 
 # A rule repeats the weights of all oblique tests above its leaf.
