@@ -6,9 +6,9 @@ commit; `engine`: a hash of the sources' content), when, on which machine, how b
 of its tables (`figures.py`). A record of kind "imported" was parsed from a page of before there
 were records: its cells are texts as printed then, its raw runs are lost.
 
-`engine` hashes the content of Cargo.lock, rust/src and python/treeclust_rs, so that a record can be
-compared with the sources beside it in a shallow clone or an unpacked archive as well as with the
-whole history at hand.
+`engine` hashes the content of Cargo.lock, rust/src and python/treeclust_rs (without the command
+line and the reports, which no bench runs), so that a record can be compared with the sources beside
+it in a shallow clone or an unpacked archive as well as with the whole history at hand.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ RESULTS = HERE / "results"
 
 ENGINE = ("Cargo.lock", "python/treeclust_rs", "rust/src")
 """What a figure depends on."""
+NO_ENGINE = ("python/treeclust_rs/cli/", "python/treeclust_rs/reports/")
+"""What no bench runs, and importing the package does not load."""
 MEASURED = (*ENGINE, "Cargo.toml", "pyproject.toml", "benches")
 _NOT_MEASURED = (":(exclude)benches/results", ":(exclude)benches/RESULTS.md")
 PACKAGES = ("treeclust_rs", "numpy", "scipy", "scikit-learn", "polars", "POT")
@@ -153,7 +155,8 @@ def digest(files: Iterable[tuple[str, bytes]]) -> str:
     """Hash names and contents; compiled files do not count, nor do line endings."""
     total = hashlib.sha256()
     for name, content in sorted(files):
-        if "__pycache__" not in name and not name.endswith((".so", ".pyd", ".pyc")):
+        is_compiled = "__pycache__" in name or name.endswith((".so", ".pyd", ".pyc"))
+        if not is_compiled and not name.startswith(NO_ENGINE):
             content = content.replace(b"\r\n", b"\n")
             total.update(f"{name}\0{len(content)}\0".encode() + content)
     return total.hexdigest()[:12]

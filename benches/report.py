@@ -10,11 +10,11 @@ machines (as they describe them) the others were measured. A ratio of an importe
 prints in the same column of the same row, or is taken from its seconds (`FROM_SECONDS`).
 
 A record is *old* when the sources it measured are not those beside this script: the contents of
-rust/src, python/treeclust_rs and Cargo.lock are hashed, so that it takes no git to print the page,
-and a commit that changes them makes every record before it old. The page then has to be printed
-again (`make results`), once: old records stay as they are printed until they are measured anew. A
-record made with uncommitted changes is named and its figures are not printed. Whether a record's
-hash is that of its commit is checked by `--check` where the commit is at hand.
+rust/src, python/treeclust_rs (but cli and reports) and Cargo.lock are hashed, so that it takes no
+git to print the page, and a commit that changes them makes every record before it old. The page
+then has to be printed again (`make results`), once: old records stay as they are printed until they
+are measured anew. A record made with uncommitted changes is named and its figures are not printed.
+Whether a record's hash is that of its commit is checked by `--check` where the commit is at hand.
 
 What there is to say about a section before its tables lies in `benches/pages/SECTION.md`, in
 lower case with hyphens. To take a record off the page, delete its file.
