@@ -1189,6 +1189,13 @@ TABLES: dict[str, tuple[int, bytes, list[str], str]] = {
         [],
         "t.csv cannot be read: the quotes in line 2 do not match.",
     ),
+    "a quote inside a cell": (
+        3,
+        b"x,y\n1,2\n5'7\",4\n",
+        [],
+        "line 3 has a quote inside a cell without quotes around it: '5\\'7\"'. Write the cell in "
+        'quotes, and quotes in it twice: "5\'7""".',
+    ),
     "Latin-1": (
         4,
         b"caf\xe9,y\n1,2\n",

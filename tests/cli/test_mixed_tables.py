@@ -449,6 +449,28 @@ def test_other_cells_alone_where_true_and_false_were_fitted_are_refused(
     assert main(["predict", "m.json", "gaps.csv", "-o", "out.csv"]) == 0
 
 
+@pytest.mark.parametrize("stream", [[], ["--stream"]])
+def test_offsets_that_the_fit_did_not_have_are_told(stream, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    days = [date(2024, 1, 1), date(2025, 1, 1)]
+    tc.IMM(reference=[0, 1]).fit(pl.DataFrame({"seen": days})).save("days.json")
+    zoned = pl.Series("seen", days).cast(pl.Datetime("us", "UTC"))
+    tc.IMM(reference=[0, 1]).fit(zoned.to_frame()).save("zoned.json")
+    for model, cell, words in (
+        ("days", "2024-06-01T10:00Z", "has an offset from UTC, and the times of the fit had none"),
+        ("zoned", "2024-06-01T10:00", "has no offset from UTC, and the times of the fit had one"),
+        ("zoned", "2024-06-01", "has no offset from UTC, and the times of the fit had one"),
+    ):
+        capsys.readouterr()
+        Path("t.csv").write_text(f"seen\nNA\n{cell}\n")
+        assert main(["predict", f"{model}.json", "t.csv", *stream]) == 3
+        said = capsys.readouterr().err
+        assert said.startswith(f"treeclust: t.csv: 'seen' (row 1: '{cell}') {words}; rows count")
+        right = cell.removesuffix("Z") if model == "days" else f"{cell[:10]}T10:00Z"
+        Path("t.csv").write_text(f"seen\nNA\n{right}\n")
+        assert main(["predict", f"{model}.json", "t.csv", *stream]) == 0
+
+
 def test_text_where_numbers_were_fitted_is_told_with_the_way_out(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     tc.IMM(reference=[0, 1]).fit(pl.DataFrame({"wage": [1.5, 3]})).save("m.json")

@@ -200,6 +200,54 @@ def test_numbers_without_the_unit_of_the_fit_are_told_of_all_rows(
         assert "'$7' in row 0" in said and "other cells are in €" in said
 
 
+@pytest.mark.parametrize("n_before", [1, 200])
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_rows_of_gaps_at_the_end_are_rows_and_empty_lines_are_none(
+    name: str, n_before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    frame = pl.DataFrame({"x": [1.0, 2, 8, None], "y": [0.5] * 4})
+    model = tc.IMM(reference=[0, 0, 1, 1])
+    with pytest.warns(UserWarning, match="25% of the rows"):  # the gap is as near to both
+        model.fit(frame)
+    model.save("m.json")
+    of_gaps = model.predict(frame[3:])
+    lines = ["x,y", *["9,1"] * n_before]
+    for ends, n_more in (
+        (["", ""], 0),
+        ([","], 1),
+        (["", ",", ",", "", ""], 3),
+        (["," for _ in range(50)], 50),
+        ([*["," for _ in range(20)], *[""] * 70_000], 20),
+    ):
+        for line_end in ("\n", "\r\n"):
+            content = (line_end.join([*lines, *ends]) + line_end).encode()
+            Path(name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+            assert check_the_same(["m.json", name], capsys) == ""
+            found = pl.read_csv("whole.csv")["cluster"].to_list()
+            assert found == [1] * n_before + of_gaps.tolist() * n_more
+
+
+def test_a_file_that_was_cut_off_is_told(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = Path("points.csv").read_text()
+    lines = text.splitlines()
+    short = ",".join(lines[-1].split(",")[:3])
+    for content, is_told in (
+        ("\n".join([*lines[:-1], short]), True),
+        ("\n".join([*lines[:-1], short, "", ""]), True),
+        ("\n".join([*lines[:-1], f"{short},"]), False),
+        ("\n".join([*lines[:-1], short, lines[-1]]), False),
+        ("\n".join([f"{lines[0]},", *lines[1:]]), False),  # a name for nothing
+        (text, False),
+    ):
+        Path("t.csv").write_text(content)
+        told = (
+            "treeclust: warning: the last line of t.csv has 3 of 4 cells, the others are taken for "
+            "missing: was the file cut off?\n"
+        )
+        assert check_the_same(["model.json", "t.csv"], capsys) == (told if is_told else "")
+
+
 @pytest.mark.parametrize("out", [".csv", ".parquet"])
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_a_file_of_a_header_alone_is_labelled(

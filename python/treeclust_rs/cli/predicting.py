@@ -89,8 +89,8 @@ def _warn_of_no_rows(name: str) -> None:
 
 def _without_rows(head: Source, model: SavedEstimator, column: str) -> pl.DataFrame:
     """Return a table without rows, with a column of clusters."""
-    labels = pl.Series(column, model.classes_.tolist()).clear()
-    return head.frame.with_columns(labels)
+    labels = model.classes_.tolist() if hasattr(model, "classes_") else [0]
+    return head.frame.with_columns(pl.Series(column, labels).clear())
 
 
 def _check_column(source: Source, arguments: argparse.Namespace) -> None:

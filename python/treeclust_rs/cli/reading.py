@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from glob import glob
 from itertools import accumulate
 from pathlib import Path
@@ -178,7 +179,8 @@ class Source:
         read = {column.name: column for column in self.numbers(numbers, read_as, gaps=True)}
         for column, kind in kinds.items():
             if column not in read:
-                of_text = {"levels": as_levels, "flag": self._flags}.get(kind, self._times)
+                of_text = {"levels": as_levels, "flag": self._flags}.get(kind)
+                of_text = of_text or partial(self._times_as_fitted, kind)
                 read[column] = self._read_as(self.frame[column], read_as, of_text)
         return pl.DataFrame([read[column] for column in kinds])
 
@@ -257,6 +259,21 @@ class Source:
         times = as_times(cells)
         if times.dtype == pl.String:
             raise self._no_times(cells, odd_times(cells))
+        return times
+
+    def _times_as_fitted(self, kind: str, cells: pl.Series) -> pl.Series:
+        times = self._times(cells)
+        had_offset = kind.startswith("datetime") and kind != "datetime[]"
+        has_offset = isinstance(times.dtype, pl.Datetime) and times.dtype.time_zone is not None
+        if kind != "duration" and times.count() and has_offset != had_offset:
+            cell = self.cell(cells, times.is_not_null().arg_max())
+            had, way = (
+                ("one", "with one, as 2024-12-31T23:59Z") if had_offset else ("none", "without")
+            )
+            raise DataError(
+                f"{self.name}: {cell} has {'an' if has_offset else 'no'} offset from UTC, and the "
+                f"times of the fit had {had}; rows count from 0. Write them {way}."
+            )
         return times
 
     def _no_times(self, cells: pl.Series, odd: pl.Series) -> DataError:

@@ -18,6 +18,7 @@ from typing import BinaryIO, TextIO, cast
 
 import polars as pl
 
+from .._data.number_text import shown_cell
 from .._util import column_name, listed
 from .cells import DECIMAL_COMMA
 from .messages import DataError, FileError, one_line, write_message
@@ -25,6 +26,8 @@ from .messages import DataError, FileError, one_line, write_message
 _SEPARATORS = ";\t,|"
 # Bytes, or characters of other encodings, that are read at a time.
 _BATCH = 1 << 22
+# Characters at the end of a file that are looked at, before its empty lines.
+_MAX_END = 1 << 16
 # How files begin that are often named as tables of text.
 _OTHER_FILES = {
     b"\x1f\x8b": "compressed by gzip: name it .csv.gz, or .tsv.gz with tabs.",
@@ -71,7 +74,7 @@ def read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.Dat
     OSError
         If it cannot be read.
     """
-    n_blank = _check_start(path, name, text, separator)
+    n_blank, end = _check_start(path, name, text, separator)
     data: Path | bytes = path
     if text.encoding is not None:
         with _opened(path, text.encoding) as file:
@@ -81,10 +84,10 @@ def read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.Dat
         frame = _read_cells(data, separator, skip_lines=n_blank)
     except pl.exceptions.PolarsError as error:
         raise _no_table(path, name, text, separator) from error
-    while frame.height and frame.row(-1).count(None) == frame.width:  # empty lines at the end
-        frame = frame[:-1]
+    frame = frame[: frame.height - min(end.n_blank, _n_empty(frame))]
     if not text.header:
         frame.columns = _counted_names(frame)
+        end.check_last(name, separator, frame, frame.width)
         return frame
     names = _header_of(frame)
     frame = frame[1:]
@@ -98,7 +101,14 @@ def read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.Dat
     frame = frame[:, kept]
     _check_header(name, names)
     frame.columns = names
+    end.check_last(name, separator, frame, kept[-1] + 1 if kept else 0)
     return frame
+
+
+def _n_empty(frame: pl.DataFrame) -> int:
+    """Return the number of rows at the end without any cell."""
+    filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+    return frame.height - (int(filled[-1]) + 1 if len(filled) else 0)
 
 
 class TextBatches:
@@ -110,7 +120,8 @@ class TextBatches:
 
     def __init__(self, path: Path, name: str, text: TextFormat, separator: str) -> None:
         self._path, self._name, self._text, self._separator = path, name, text, separator
-        self._n_blank = _check_start(path, name, text, separator)
+        self._n_blank, self._end = _check_start(path, name, text, separator)
+        self._is_checked = False
         first = next(self._parsed(), None)
         if first is None:
             raise DataError(f"{name} is empty.")
@@ -129,10 +140,15 @@ class TextBatches:
         _check_header(name, self.names)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
+        kept = None
         for frame in self._rows():
             kept = frame[:, self._kept]
             kept.columns = self.names
             yield kept
+        if kept is not None and not self._is_checked:
+            self._is_checked = True  # warned of once, however often the file is read
+            width = self._kept[-1] + 1 if self._kept else 0
+            self._end.check_last(self._name, self._separator, kept, width)
 
     def _rows(self) -> Iterator[pl.DataFrame]:
         """Yield rows without the header and without empty lines at the end of the file."""
@@ -141,13 +157,14 @@ class TextBatches:
             frame, is_first = parsed[1:] if is_first else parsed, False
             if not frame.height:
                 continue
-            filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
-            n_filled = int(filled[-1]) + 1 if len(filled) else 0
+            n_filled = frame.height - _n_empty(frame)
             if n_filled:
                 empty = [frame.clear(n_empty)] if n_empty else []
                 yield pl.concat([*empty, frame[:n_filled]], rechunk=False)
                 n_empty = 0
             n_empty += frame.height - n_filled
+        if n_empty > self._end.n_blank:
+            yield parsed.clear(n_empty - self._end.n_blank)
 
     def _parsed(self) -> Iterator[pl.DataFrame]:
         """Yield all lines but the empty ones in front."""
@@ -221,15 +238,47 @@ def _last_line_end(data: bytes | bytearray) -> int:
     return 0
 
 
-def _check_start(path: Path, name: str, text: TextFormat, separator: str) -> int:
-    """Check encoding, content and separator of a file; return its number of empty first lines."""
-    _check_encoding(path, name, text.encoding)
+@dataclass(frozen=True)
+class _End:
+    """How a file ends."""
+
+    n_blank: int
+    """Number of empty lines."""
+    last_line: str
+    """The last line that is not empty; nothing if it is long."""
+
+    @classmethod
+    def of(cls, text: str, *, is_whole: bool) -> _End:
+        """Look at the last characters of a file; `is_whole`: whether they are all of it."""
+        lines = text.removesuffix("\n").split("\n")
+        last = max((number for number, line in enumerate(lines) if line.strip("\r")), default=-1)
+        is_known = is_whole or last > 0  # else its front is not among the characters
+        return cls(len(lines) - 1 - last, lines[last].strip("\r") if is_known else "")
+
+    def check_last(self, name: str, separator: str, rows: pl.DataFrame, width: int) -> None:
+        """Warn if the last line, that of the last of the rows, has fewer cells than `width`."""
+        if not rows.height or rows.row(-1)[-1] is not None or '"' in self.last_line:
+            return
+        n_cells = self.last_line.count(separator) + 1
+        if self.last_line and n_cells < width:
+            write_message(
+                f"warning: the last line of {name} has {n_cells} of {width} cells, the others "
+                "are taken for missing: was the file cut off?"
+            )
+
+
+def _check_start(path: Path, name: str, text: TextFormat, separator: str) -> tuple[int, _End]:
+    """Check encoding, content and separator of a file.
+
+    Returns its number of empty first lines, and how it ends.
+    """
+    end = _check_encoding(path, name, text.encoding)
     n_blank, first_lines = _first_lines(path, text.encoding)
     if not first_lines:
         raise DataError(f"{name} is empty.")
     if (found := _other_separator(first_lines, separator)) is not None:
         raise DataError(f"{name} seems to be separated by {_separator_advice(found, first_lines)}.")
-    return n_blank
+    return n_blank, end
 
 
 def _read_cells(data: Path | bytes, separator: str, skip_lines: int = 0) -> pl.DataFrame:
@@ -266,12 +315,19 @@ def _opened(path: Path, encoding: str | None) -> TextIO:
     return io.TextIOWrapper(_opened_bytes(path), encoding=encoding or "utf-8-sig", newline="")
 
 
-def _check_encoding(path: Path, name: str, encoding: str | None) -> None:
-    """Raise FileError for text that polars would read with replacement characters."""
+def _check_encoding(path: Path, name: str, encoding: str | None) -> _End:
+    """Raise FileError for text that polars would read with replacement characters.
+
+    Returns how the file ends.
+    """
+    end, is_whole = "", True
     try:
         with _opened(path, encoding) as file:
-            while file.read(1 << 20):
-                pass
+            while part := file.read(1 << 20):
+                end += part
+                n_before = max(len(end.rstrip("\r\n")) - _MAX_END, 0)
+                end, is_whole = end[n_before:], is_whole and not n_before
+        return _End.of(end, is_whole=is_whole)
     except UnicodeError as error:
         with _opened_bytes(path) as binary:
             start = binary.read(4)
@@ -337,11 +393,26 @@ def _separator_advice(separator: str, lines: list[str]) -> str:
 
 def _complaint(lines: Iterable[str], separator: str) -> str:
     """Return why a file is not a table, in words for its reader."""
-    reader = csv.reader(lines, delimiter=separator, strict=True)
+    raw: list[str] = []
+
+    def followed() -> Iterator[str]:
+        for line in lines:
+            raw.append(line)
+            yield line
+
+    reader = csv.reader(followed(), delimiter=separator, strict=True)
     width, done = 0, 0
     try:
         for cells in reader:
             width = width or len(cells)
+            if "".join(raw).count('"') % 2:
+                odd = next((cell for cell in cells if '"' in cell), "")
+                return (
+                    f"line {reader.line_num} has a quote inside a cell without quotes around it: "
+                    f"{shown_cell(odd)}. Write the cell in quotes, and quotes in it twice: "
+                    '"5\'7""".'
+                )
+            raw.clear()
             if len(cells) > width:
                 return f"line {reader.line_num} has {len(cells)} cells, the first line {width}."
             done = reader.line_num
