@@ -25,6 +25,8 @@ from .reading import Source
 
 # Texts that `NumbersSoFar` reads as numbers without a unit, and polars faster.
 _PLAIN_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)$"
+# Texts that are looked at before all are: of words the first are no numbers.
+_N_FIRST = 100
 # Without one no time is written.
 _DAY = r"\d{4}-\d{2}-\d{2}"
 # Dates with or without a time, in any order of day, month and year.
@@ -229,7 +231,10 @@ class TextFacts:
             return
         is_plain = plain(different["text"], decimal_comma).str.contains(_PLAIN_NUMBER)
         first = is_plain & (is_plain.cum_sum() == 1)  # one stands for all
-        numbers.add(different.filter(~is_plain | first))
+        looked_at = different.filter(~is_plain | first)
+        numbers.add(looked_at[:_N_FIRST])
+        if numbers.are_numbers:
+            numbers.add(looked_at[_N_FIRST:])
 
     def _add_odd(self, source: Source, cells: pl.Series, different: pl.DataFrame) -> None:
         texts = different["text"]
