@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._util import format_count
+from .._util import documented, format_count
 from ..tree import (
     LEAF,
     ClusterTree,
@@ -20,6 +20,7 @@ from ..tree.words import branch_answer, format_weight, shares_text
 _LINE_WIDTH = 40
 
 
+@documented
 def to_graphviz(tree: ClusterTree | HasTree, *, shares: bool = False) -> str:
     """Return the tree as a DOT graph, for ``dot -Tsvg`` or the graphviz package.
 

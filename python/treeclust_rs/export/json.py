@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._util import FloatArray, check_keys, check_list, float_array, int_array
+from .._util import FloatArray, check_keys, check_list, documented, float_array, int_array
 from .._util.model_json import json_name
 from ..tree import FLOAT_ARRAYS, INT_ARRAYS, ClusterTree, HasTree, as_tree
 from ..tree.nodes import (
@@ -27,6 +27,7 @@ _NULL_IF_UNKNOWN = (DIRECTIONS, *BESIDE_ARRAYS, *COLUMN_ARGUMENTS)
 _OPTIONAL_KEYS = (*MOVE_ARRAYS, *OBLIQUE_ARRAYS, FEATURE_SCALE, *LEVEL_ARRAYS, *_NULL_IF_UNKNOWN)
 
 
+@documented
 def tree_to_dict(tree: ClusterTree | HasTree) -> dict[str, Any]:
     """Return a tree as lists and numbers, with None for NaN.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from .._util import FloatArray
+from .._util import FloatArray, documented
 from ..tree import LEAF, ClusterTree, Condition, HasTree, ObliqueCondition, as_tree
 from .threshold_form import ThresholdForm
 
@@ -28,6 +28,7 @@ _MAX_TERMS = 5_000_000
 _IR_VERSION, _OPSET, _ML_OPSET = 8, 15, 3
 
 
+@documented
 def to_onnx(tree: ClusterTree | HasTree, *, dtype: str = "float32") -> ModelProto:
     """Return the tree as an ONNX model (extra ``onnx``).
 

@@ -14,7 +14,7 @@ from .._data import (
     level_codes,
 )
 from .._engine import MISSING_LEVEL
-from .._util import BoolArray, FloatArray, IntArray, effective_n_jobs
+from .._util import BoolArray, FloatArray, IntArray, documented, effective_n_jobs
 from ..tree import (
     LEAF,
     ClusterTree,
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeClassifier
 
 
+@documented
 def to_sklearn(tree: ClusterTree | HasTree) -> DecisionTreeClassifier | Pipeline:
     """Return the tree as a fitted classifier of scikit-learn, whose classes are the clusters.
 

@@ -24,7 +24,6 @@ from .._util import (
 )
 from .._util.words import printable, real_name
 from ..export.contrasts import figures_of
-from ..export.pictures.profile import plot_profile
 from ..export.polars import label_type
 from ..tree import html_table
 from ..tree.checks import check_int
@@ -168,6 +167,8 @@ class Profile:
         ImportError
             If matplotlib is not installed.
         """
+        from ..export.pictures.profile import plot_profile  # no fit needs it
+
         return plot_profile(self._lines(max_lines), n_lines_of(self.table), ax)
 
 

@@ -18,9 +18,7 @@ from ..._data import Table, column_of
 from ..._util import FloatArray, IntArray, format_count
 from ..._util.words import MAX_NAME_LENGTH, short_names, tested_name
 from ...export.expressions import CellLabels
-from ...export.narwhals import cells_to_narwhals_expr
 from ...export.polars import column_expr
-from ...export.sql import cells_to_sql
 from ...tree import (
     Condition,
     RuleTable,
@@ -256,6 +254,8 @@ class CellTable:
         ValueError
             If there are more than 4,000 cells, or more than 120 cuts.
         """
+        from ...export.narwhals import cells_to_narwhals_expr  # no fit needs it
+
         return cells_to_narwhals_expr(self._cell_labels)
 
     def to_sql(
@@ -268,6 +268,8 @@ class CellTable:
         ValueError
             If there are more than 10,000 cells.
         """
+        from ...export.sql import cells_to_sql  # no fit needs it
+
         self._check_size("SQL")
         return cells_to_sql(self._cell_labels, dialect, table, name)
 

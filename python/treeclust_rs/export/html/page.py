@@ -12,7 +12,7 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 
 from ..._data.times import zone_of
-from ..._util import format_count
+from ..._util import documented, format_count
 from ..._util.pages import asset, content_hash, write_page
 from ..._util.words import printable
 from ...tree import (
@@ -99,6 +99,7 @@ class PageContent(TypedDict):
     nodes: list[PageNode]
 
 
+@documented
 def to_html(
     tree: ClusterTree | HasTree,
     path: str | os.PathLike[str],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._util import FloatArray
+from ..._util import FloatArray, documented
 from ...tree import OBLIQUE, ClusterTree, HasTree, as_tree
 from .cells import (
     Rectangle,
@@ -41,6 +41,7 @@ _MAX_LEGEND = 10
 _SIZE = (6.4, 5.0)  # inches
 
 
+@documented
 def plot_partition(
     tree: ClusterTree | HasTree,
     X: Any = None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._util import documented
 from ...tree import LEAF, MAX_TERMS, ClusterTree, HasTree, TreeNodes, as_tree, lighten
 from ...tree.words import branch_answer
 from .drawing import FONTSIZE, INK, QUIET, check_colors, import_pyplot, size_in_points, text_width
@@ -249,6 +250,7 @@ _MIN_FONTSIZE = 4.0
 _MAX_LEAVES = 300
 
 
+@documented
 def plot_tree(
     tree: ClusterTree | HasTree,
     ax: Axes | None = None,
