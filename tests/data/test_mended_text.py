@@ -169,6 +169,7 @@ def test_all_columns_of_another_kind_are_named_with_the_line_that_helps():
         "others: 'wage' numbers, now text (String), 'age' numbers, now text (String), 'region' "
         "text, now numbers (Int64). Convert them to the type that they had."
     )
+    assert text.endswith('In polars: X = X.with_columns(pl.col("region").cast(pl.String)).')
     mended = mended_as_told(text, frame)
     assert mended["value"].to_list() == [1.5e6, 2e3]
     assert mended["wage"].to_list() == [3e3, None]
@@ -180,6 +181,66 @@ def test_all_columns_of_another_kind_are_named_with_the_line_that_helps():
         with pytest.raises(TypeError) as caught:
             align(frame, fitted, needed=[0])
         assert mended_as_told(str(caught.value), frame)["value"].to_list() == [number] * 2
+
+
+DAYS = pl.Series([dt.date(2023, 5, 1), dt.date(2024, 2, 29), None])
+NAIVE = pl.Series([dt.datetime(2023, 5, 1, 10), dt.datetime(2024, 2, 29, 10), None])
+BERLIN = NAIVE.dt.replace_time_zone("Europe/Berlin")
+OFFSETS = pl.Series(["2023-05-01T08:00:00+0000", "2024-02-29T11:00:00+01:00", None])
+BOTH = pl.Series([True, False, None])
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "then"),
+    [
+        (DAYS, BERLIN, DAYS),
+        (NAIVE, BERLIN, NAIVE),
+        (BERLIN, NAIVE, BERLIN),
+        (BERLIN, DAYS, DAYS.cast(pl.Datetime("us")).dt.replace_time_zone("Europe/Berlin")),
+        (DAYS, OFFSETS, DAYS),
+        (NAIVE, OFFSETS, NAIVE - pl.Series([dt.timedelta(hours=2), dt.timedelta(0), None])),
+        (BOTH, pl.Series([1, 0, None]), BOTH),
+        (pl.Series(["1", "2", None]), pl.Series([1, 2, None]), pl.Series(["1", "2", None])),
+    ],
+)
+def test_columns_of_another_type_are_told_with_the_line_that_converts_them(was, now, then):
+    fitted = read(pl.DataFrame({"a": was}))
+    frame = pl.DataFrame({"a": now})
+    with pytest.raises(TypeError, match=r"Column 'a' held .*, and now holds") as caught:
+        align(frame, fitted)
+    line = re.search(
+        r"(?:In polars|times): X = (X\..*?)(?:\.$|, in pandas (.*)\.$)", str(caught.value)
+    )
+    mended = eval(line[1], {"X": frame, "pl": pl})
+    assert mended["a"].to_list() == then.to_list()
+    align(mended, fitted)
+    if line[2]:
+        X = frame.to_pandas()
+        X["a"] = eval(line[2], {"X": X, "pandas": pd})
+        assert X["a"].dt.floor("D").tolist()[:2] == [pd.Timestamp(day) for day in DAYS[:2]]
+        align(X, read(pl.DataFrame({"a": NAIVE})))
+
+
+def test_times_are_not_told_to_have_a_zone_of_an_offset():
+    offset = pd.DataFrame({"a": pd.to_datetime(["2023-05-01T10:00:00+05:00"])})
+    with pytest.raises(TypeError, match=r"Convert it to the type that it had\.$"):
+        align(pl.DataFrame({"a": NAIVE}), read(offset))
+
+
+def test_words_for_true_and_false_are_told_with_the_line_that_makes_booleans():
+    fitted = read(pl.DataFrame({"news": BOTH}))
+    words = pl.DataFrame({"news": ["yes", "no", None]})
+    told = (
+        r'has \'no\', \'yes\' \(if these should be booleans: (pl\.col\("news"\) == "yes")\)\. They'
+    )
+    with pytest.warns(UserWarning, match=told) as caught:
+        align(words, fitted)
+    line = re.search(told, str(caught[0].message))[1]
+    mended = words.with_columns(eval(line, {"pl": pl}))
+    assert mended["news"].to_list() == BOTH.to_list()
+    # Beside true and false such a line would make booleans of all words at once.
+    with pytest.warns(UserWarning, match=r"has \'yes\'\. They count as missing"):
+        align(pl.DataFrame({"news": ["yes", "true"]}), fitted)
 
 
 def test_numbers_without_the_unit_of_the_fit_are_told():

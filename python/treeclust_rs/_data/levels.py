@@ -234,15 +234,26 @@ def form_of_many_times(levels: LevelNames) -> TimeForm | None:
 def times_meant(forms: Mapping[Any, TimeForm]) -> str:
     """Say how columns of dates or times in text, by their names, become such."""
     these = "this column" if len(forms) == 1 else "these columns"
-    calls = ", ".join(f"pl.col({_quoted(name)}).str.{form}" for name, form in forms.items())
+    calls = ", ".join(f"{column_call(name)}.str.{form}" for name, form in forms.items())
     first, form = next(iter(forms.items()))
-    others = [form for form in forms.values() if "%" in form]
+    others = [form for form in forms.values() if "%" in form or ".dt." in form]
     reads = "" if others else "polars.read_csv(..., try_parse_dates=True) reads them so; else "
     pattern = f", format={form[len('to_date(') : -1]}" if "%" in form else ""
+    zone, local = (", utc=True", ".dt.tz_localize(None)") if ".dt." in form else ("", "")
     return (
         f"If {these} should be dates or times: {reads}X = X.with_columns({calls}), in pandas "
-        f"pandas.to_datetime(X[{_quoted(first)}]{pattern})."
+        f"pandas.to_datetime(X[{_quoted(first)}]{pattern}{zone}){local}."
     )
+
+
+def flags_meant(name: object, levels: Sequence[str]) -> str:
+    """Say how a column of two words, of which none is true or false, becomes booleans."""
+    return f"if these should be booleans: {column_call(name)} == {_quoted(levels[-1])}"
+
+
+def column_call(name: object) -> str:
+    """Return what names a column in polars."""
+    return f"pl.col({_quoted(name)})"
 
 
 def _names_list(names: Sequence[object]) -> str:

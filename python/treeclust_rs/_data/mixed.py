@@ -25,7 +25,9 @@ from .levels import (
     Texts,
     TimeForm,
     check_numbers_of_levels,
+    column_call,
     fitted_levels,
+    flags_meant,
     form_of_numbers,
     form_of_times,
     numbers_meant,
@@ -220,14 +222,23 @@ def read_as_fitted(
             is_number = wanted == "number" and texts
             form = form_of_numbers(texts, were_numbers=True) if is_number else None
             time = form_of_times(texts) if is_time(wanted) else None
-            changed.append(_Changed(source.names[position], kind_words(wanted), now, form, time))
+            if time is not None and "time_zone" in time:
+                steps = _steps("datetime[UTC]", wanted)
+                time = time if steps is None else f"{time}.{steps}"
+            steps = None if isinstance(read, Texts) else _steps(kind, wanted)
+            name = source.names[position]
+            changed.append(_Changed(name, kind_words(wanted), now, form, time, steps))
         elif isinstance(cells, Texts):
             known = fitted.known_levels(column)
             assert known is not None, "text was text in the fit"
             new = unknown_levels(cells, known)
             if new:
                 unknown[column] = cells
-                remarks.append(unknown_words(source.names[position], new, wanted))
+                remark = unknown_words(source.names[position], new, wanted)
+                present = {cells.texts[place] for place in cells.present()}
+                if wanted == "flag" and present.isdisjoint(FLAG_LEVELS):
+                    remark += f" ({flags_meant(source.names[position], new)})"
+                remarks.append(remark)
             data.append(cells.coded(known))
         else:
             data.append(cells)
@@ -249,6 +260,8 @@ class _Changed(NamedTuple):
     """How its texts are written as numbers, where numbers were."""
     time: TimeForm | None
     """How its texts are read as times, where times were."""
+    steps: str | None
+    """What of polars converts it, where it is no text."""
 
 
 def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
@@ -266,7 +279,26 @@ def _changed_message(changed: list[_Changed], estimator_name: str) -> str:
     meant = f" {numbers_meant(forms, were_numbers=True)}" if forms else ""
     times = {other.name: other.time for other in changed if other.time is not None}
     meant += f" {times_meant(times)}" if times else ""
+    calls = [f"{column_call(it.name)}.{it.steps}" for it in changed if it.steps is not None]
+    meant += f" In polars: X = X.with_columns({', '.join(calls)})." if calls else ""
     return f"{words}. Convert {them} to the type that {they} had.{meant}"
+
+
+def _steps(kind: Kind, wanted: Kind) -> str | None:
+    """Return the methods of polars that make a column one of another kind; None: it has none."""
+    if kind == "number":
+        return {"levels": "cast(pl.String)", "flag": "cast(pl.Boolean)"}.get(wanted)
+    if "duration" in (kind, wanted) or not (is_time(kind) and is_time(wanted)):
+        return None
+    if wanted == "date":
+        return "dt.date()"
+    if wanted == "datetime[]":
+        return "dt.replace_time_zone(None)"
+    zone = wanted.removeprefix("datetime[").removesuffix("]")
+    if zone.startswith(("UTC+", "UTC-")):
+        return None  # polars has no zones of offsets
+    times = 'cast(pl.Datetime("us")).' if kind == "date" else ""
+    return f'{times}dt.replace_time_zone("{zone}")'
 
 
 def unknown_words(name: str, new: list[str], kind: Kind) -> str:
