@@ -223,29 +223,52 @@ def test_rows_of_gaps_at_the_end_are_rows_and_empty_lines_are_none(
         for line_end in ("\n", "\r\n"):
             content = (line_end.join([*lines, *ends]) + line_end).encode()
             Path(name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-            assert check_the_same(["m.json", name], capsys) == ""
+            told = "" if ends[:2] != ["", ","] else f"{name} has fewer than 2 cells in line "
+            message = check_the_same(["m.json", name], capsys)
+            assert (told in message) if told else (message == "")
             found = pl.read_csv("whole.csv")["cluster"].to_list()
             assert found == [1] * n_before + of_gaps.tolist() * n_more
 
 
-def test_a_file_that_was_cut_off_is_told(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+GAPS = (
+    "The table has gaps where the fit had none: column 'x' has 1 missing cell; column 'y' has 1 "
+    "missing cell. Such rows go the way that each test of the tree has for missing cells."
+)
+
+
+def test_lines_with_too_few_cells_are_told(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = Path("points.csv").read_text()
     lines = text.splitlines()
     short = ",".join(lines[-1].split(",")[:3])
-    for content, is_told in (
-        ("\n".join([*lines[:-1], short]), True),
-        ("\n".join([*lines[:-1], short, "", ""]), True),
-        ("\n".join([*lines[:-1], f"{short},"]), False),
-        ("\n".join([*lines[:-1], short, lines[-1]]), False),
-        ("\n".join([f"{lines[0]},", *lines[1:]]), False),  # a name for nothing
-        (text, False),
+    cut_off = "the last line of t.csv has 3 of 4 cells, the others are taken for missing: was the "
+    cut_off += "file cut off?"
+    within = "t.csv has fewer than 4 cells in {} (3): the others are taken for missing."
+    empty = within.replace("(3)", "(0)")
+    number = len(lines)
+    quoted = '"' + lines[1].replace(",", '","') + '"'
+    for written, told in (
+        ([*lines[:-1], short], cut_off),
+        ([*lines[:-1], short, "", ""], cut_off),
+        ([lines[0], quoted, *lines[2:-1], short], cut_off),
+        ([*lines[:-1], f"{short},"], ""),
+        ([*lines[:-1], short, lines[-1]], within.format(f"line {number}")),
+        (["", "", *lines[:-1], short, lines[-1], ""], within.format(f"line {number + 2}")),
+        ([*lines[:-1], short, lines[-1], short], within.format(f"2 lines, the first {number}")),
+        ([*lines[:3], "", short, *lines[3:], ""], empty.format("2 lines, the first 4")),
+        ([lines[0], quoted, short, *lines[2:]], ""),  # not looked for beside quotes
+        ([f"{line}," for line in [*lines[:-1], short, lines[-1]]], ""),  # an empty cell
+        ([*(f"{line}," for line in lines[:-1]), lines[-1]], ""),
+        ([f"{lines[0]},", *lines[1:]], ""),  # a name for nothing
+        (lines, ""),
     ):
-        Path("t.csv").write_text(content)
-        told = (
-            "treeclust: warning: the last line of t.csv has 3 of 4 cells, the others are taken for "
-            "missing: was the file cut off?\n"
-        )
-        assert check_the_same(["model.json", "t.csv"], capsys) == (told if is_told else "")
+        for line_end in ("\n", "\r\n"):
+            Path("t.csv").write_bytes(line_end.join(written).encode())
+            found = check_the_same(["model.json", "t.csv"], capsys).splitlines()
+            assert found[:1] == ([f"treeclust: warning: {told}"] if told else [])
+            if "(0)" in told:
+                assert found[1:] == ["treeclust: warning: " + GAPS]
+            else:
+                assert not found[1:]
 
 
 @pytest.mark.parametrize("out", [".csv", ".parquet"])

@@ -26,7 +26,7 @@ from .messages import DataError, FileError, one_line, write_message
 _SEPARATORS = ";\t,|"
 # Bytes, or characters of other encodings, that are read at a time.
 _BATCH = 1 << 22
-# Characters at the end of a file that are looked at, before its empty lines.
+# Characters at the end of a file that are looked at, beside its empty lines.
 _MAX_END = 1 << 16
 # How files begin that are often named as tables of text.
 _OTHER_FILES = {
@@ -74,20 +74,21 @@ def read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.Dat
     OSError
         If it cannot be read.
     """
-    n_blank, end = _check_start(path, name, text, separator)
+    lines = _checked_lines(path, name, text, separator)
     data: Path | bytes = path
     if text.encoding is not None:
         with _opened(path, text.encoding) as file:
             data = file.read().encode()
     try:
         # Without a header for polars, which renames columns of one name in silence.
-        frame = _read_cells(data, separator, skip_lines=n_blank)
+        frame = _read_cells(data, separator, skip_lines=lines.n_first_blank)
     except pl.exceptions.PolarsError as error:
         raise _no_table(path, name, text, separator) from error
-    frame = frame[: frame.height - min(end.n_blank, _n_empty(frame))]
+    frame = frame[: frame.height - min(lines.n_last_blank, _n_empty(frame))]
+    shape = frame.shape
     if not text.header:
         frame.columns = _counted_names(frame)
-        end.check_last(name, separator, frame, frame.width)
+        lines.check_short(*shape, width=frame.width)
         return frame
     names = _header_of(frame)
     frame = frame[1:]
@@ -98,10 +99,10 @@ def read_text(path: Path, name: str, text: TextFormat, separator: str) -> pl.Dat
         if names[number] or column.null_count() < frame.height
     ]
     names = [names[number] for number in kept]
-    frame = frame[:, kept]
     _check_header(name, names)
+    lines.check_short(*shape, width=kept[-1] + 1 if kept else 0)
+    frame = frame[:, kept]
     frame.columns = names
-    end.check_last(name, separator, frame, kept[-1] + 1 if kept else 0)
     return frame
 
 
@@ -120,7 +121,7 @@ class TextBatches:
 
     def __init__(self, path: Path, name: str, text: TextFormat, separator: str) -> None:
         self._path, self._name, self._text, self._separator = path, name, text, separator
-        self._n_blank, self._end = _check_start(path, name, text, separator)
+        self._checked = _checked_lines(path, name, text, separator)
         self._is_checked = False
         first = next(self._parsed(), None)
         if first is None:
@@ -140,15 +141,16 @@ class TextBatches:
         _check_header(name, self.names)
 
     def __iter__(self) -> Iterator[pl.DataFrame]:
-        kept = None
+        n_rows, n_columns = int(self._text.header), 0
         for frame in self._rows():
+            n_rows, n_columns = n_rows + frame.height, frame.width
             kept = frame[:, self._kept]
             kept.columns = self.names
             yield kept
-        if kept is not None and not self._is_checked:
+        if n_columns and not self._is_checked:
             self._is_checked = True  # warned of once, however often the file is read
             width = self._kept[-1] + 1 if self._kept else 0
-            self._end.check_last(self._name, self._separator, kept, width)
+            self._checked.check_short(n_rows, n_columns, width)
 
     def _rows(self) -> Iterator[pl.DataFrame]:
         """Yield rows without the header and without empty lines at the end of the file."""
@@ -163,8 +165,8 @@ class TextBatches:
                 yield pl.concat([*empty, frame[:n_filled]], rechunk=False)
                 n_empty = 0
             n_empty += frame.height - n_filled
-        if n_empty > self._end.n_blank:
-            yield parsed.clear(n_empty - self._end.n_blank)
+        if n_empty > self._checked.n_last_blank:
+            yield parsed.clear(n_empty - self._checked.n_last_blank)
 
     def _parsed(self) -> Iterator[pl.DataFrame]:
         """Yield all lines but the empty ones in front."""
@@ -185,7 +187,7 @@ class TextBatches:
 
     def _lines(self) -> Iterator[bytes]:
         """Yield whole lines of the file in UTF-8: no cut lies between the quotes of a cell."""
-        rest, n_blank, least = bytearray(), self._n_blank, 0
+        rest, n_blank, least = bytearray(), self._checked.n_first_blank, 0
         with self._opened() as read:
             while data := read():
                 rest += data
@@ -239,46 +241,88 @@ def _last_line_end(data: bytes | bytearray) -> int:
 
 
 @dataclass(frozen=True)
-class _End:
-    """How a file ends."""
+class _Lines:
+    """The lines of a file, looked at before they are read as cells."""
 
-    n_blank: int
-    """Number of empty lines."""
-    last_line: str
+    path: Path
+    name: str
+    encoding: str | None
+    separator: str
+    n_first_blank: int
+    """Number of empty lines in front of the others."""
+    n_last_blank: int
+    """Number of empty lines behind them."""
+    last: str
     """The last line that is not empty; nothing if it is long."""
+    n_separators: int | None
+    """How many separators there are; None in a file with quotes, between which they are none."""
 
-    @classmethod
-    def of(cls, text: str, *, is_whole: bool) -> _End:
-        """Look at the last characters of a file; `is_whole`: whether they are all of it."""
-        lines = text.removesuffix("\n").split("\n")
-        last = max((number for number, line in enumerate(lines) if line.strip("\r")), default=-1)
-        is_known = is_whole or last > 0  # else its front is not among the characters
-        return cls(len(lines) - 1 - last, lines[last].strip("\r") if is_known else "")
+    def check_short(self, n_rows: int, n_columns: int, width: int) -> None:
+        """Warn of lines with fewer cells than `width`.
 
-    def check_last(self, name: str, separator: str, rows: pl.DataFrame, width: int) -> None:
-        """Warn if the last line, that of the last of the rows, has fewer cells than `width`."""
-        if not rows.height or rows.row(-1)[-1] is not None or '"' in self.last_line:
+        Parameters
+        ----------
+        n_rows : int
+            Number of lines that are neither the empty ones in front nor those behind.
+        n_columns : int
+            Number of cells of each.
+        width : int
+            Number of the first of these that are taken.
+        """
+        if self.n_separators is None:  # the last line alone can be looked at without its cells
+            n_cells = self.last.count(self.separator) + 1
+            if self.last and '"' not in self.last and n_cells < width:
+                self._tell_last(n_cells, width)
             return
-        n_cells = self.last_line.count(separator) + 1
-        if self.last_line and n_cells < width:
+        if self.n_separators >= n_rows * (n_columns - 1):
+            return
+        n_short, first, last = 0, (0, 0), (0, 0)
+        with _opened(self.path, self.encoding) as file:
+            for number, line in enumerate(file, 1):
+                if number <= self.n_first_blank or number > self.n_first_blank + n_rows:
+                    continue
+                text = line.rstrip("\r\n")
+                n_cells = text.count(self.separator) + 1 if text else 0
+                if n_cells < width:
+                    last = (number, n_cells)
+                    first = first if n_short else last
+                    n_short += 1
+        if n_short == 1 and last[0] == self.n_first_blank + n_rows:
+            self._tell_last(last[1], width)
+        elif n_short:
+            which = "line" if n_short == 1 else f"{n_short:,} lines, the first"
             write_message(
-                f"warning: the last line of {name} has {n_cells} of {width} cells, the others "
-                "are taken for missing: was the file cut off?"
+                f"warning: {self.name} has fewer than {width} cells in {which} {first[0]} "
+                f"({first[1]}): the others are taken for missing."
             )
 
+    def _tell_last(self, n_cells: int, width: int) -> None:
+        write_message(
+            f"warning: the last line of {self.name} has {n_cells} of {width} cells, the others "
+            "are taken for missing: was the file cut off?"
+        )
 
-def _check_start(path: Path, name: str, text: TextFormat, separator: str) -> tuple[int, _End]:
-    """Check encoding, content and separator of a file.
 
-    Returns its number of empty first lines, and how it ends.
-    """
-    end = _check_encoding(path, name, text.encoding)
-    n_blank, first_lines = _first_lines(path, text.encoding)
+def _checked_lines(path: Path, name: str, text: TextFormat, separator: str) -> _Lines:
+    """Check encoding, content and separator of a file, and return its lines."""
+    end, n_separators = _check_encoding(path, name, text.encoding, separator)
+    n_first_blank, first_lines = _first_lines(path, text.encoding)
     if not first_lines:
         raise DataError(f"{name} is empty.")
     if (found := _other_separator(first_lines, separator)) is not None:
         raise DataError(f"{name} seems to be separated by {_separator_advice(found, first_lines)}.")
-    return n_blank, end
+    lines = end.removesuffix("\n").split("\n")
+    last = max((number for number, line in enumerate(lines) if line.strip("\r")), default=-1)
+    return _Lines(
+        path,
+        name,
+        text.encoding,
+        separator,
+        n_first_blank,
+        n_last_blank=len(lines) - 1 - last,
+        last=lines[last].strip("\r") if last > 0 else "",
+        n_separators=n_separators,
+    )
 
 
 def _read_cells(data: Path | bytes, separator: str, skip_lines: int = 0) -> pl.DataFrame:
@@ -315,19 +359,23 @@ def _opened(path: Path, encoding: str | None) -> TextIO:
     return io.TextIOWrapper(_opened_bytes(path), encoding=encoding or "utf-8-sig", newline="")
 
 
-def _check_encoding(path: Path, name: str, encoding: str | None) -> _End:
+def _check_encoding(
+    path: Path, name: str, encoding: str | None, separator: str
+) -> tuple[str, int | None]:
     """Raise FileError for text that polars would read with replacement characters.
 
-    Returns how the file ends.
+    Returns its last characters, and how many separators there are; None if there are quotes.
     """
-    end, is_whole = "", True
+    end, n_separators = "", 0
+    has_quotes = False
     try:
         with _opened(path, encoding) as file:
             while part := file.read(1 << 20):
+                has_quotes = has_quotes or '"' in part
+                n_separators += part.count(separator)
                 end += part
-                n_before = max(len(end.rstrip("\r\n")) - _MAX_END, 0)
-                end, is_whole = end[n_before:], is_whole and not n_before
-        return _End.of(end, is_whole=is_whole)
+                end = end[max(len(end.rstrip("\r\n")) - _MAX_END, 0) :]
+        return end, None if has_quotes else n_separators
     except UnicodeError as error:
         with _opened_bytes(path) as binary:
             start = binary.read(4)
