@@ -23,6 +23,28 @@ def test_k_means_is_imported_by_the_first_fit_that_runs_it():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_forms_of_a_tree_are_imported_by_their_first_use():
+    code = (
+        "import sys, treeclust_rs as tc\n"
+        "forms = ('graphviz', 'html', 'narwhals', 'onnx', 'pictures', 'sklearn', 'sql')\n"
+        "loaded = [form for form in forms if f'treeclust_rs.export.{form}' in sys.modules]\n"
+        "assert not loaded, loaded\n"
+        "assert set(tc.export.__all__) <= set(dir(tc.export))\n"
+        "for name in tc.export.__all__:\n"
+        "    found = getattr(tc.export, name)\n"
+        "    assert name == 'SCHEMA_VERSION' or found.__name__ == name\n"
+        "    assert '%(' not in str(found.__doc__)\n"
+        "assert all(f'treeclust_rs.export.{form}' in sys.modules for form in forms)\n"
+        "try:\n"
+        "    tc.export.to_fortran\n"
+        "except AttributeError as error:\n"
+        "    assert 'to_fortran' in str(error)\n"
+        "else:\n"
+        "    raise AssertionError\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_without_the_core_the_import_says_how_to_build_it(tmp_path):
     package = Path(tc.__file__).parent
     shutil.copytree(package, tmp_path / "treeclust_rs", ignore=shutil.ignore_patterns("_core.*"))
