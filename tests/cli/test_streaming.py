@@ -223,7 +223,11 @@ def test_rows_of_gaps_at_the_end_are_rows_and_empty_lines_are_none(
         for line_end in ("\n", "\r\n"):
             content = (line_end.join([*lines, *ends]) + line_end).encode()
             Path(name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-            told = "" if ends[:2] != ["", ","] else f"{name} has fewer than 2 cells in line "
+            told = (
+                ""
+                if ends[:2] != ["", ","]
+                else f"line {n_before + 2} of {name} has 0 of 2 cells, the "
+            )
             message = check_the_same(["m.json", name], capsys)
             assert (told in message) if told else (message == "")
             found = pl.read_csv("whole.csv")["cluster"].to_list()
@@ -242,8 +246,9 @@ def test_lines_with_too_few_cells_are_told(model: Path, capsys: pytest.CaptureFi
     short = ",".join(lines[-1].split(",")[:3])
     cut_off = "the last line of t.csv has 3 of 4 cells, the others are taken for missing: was the "
     cut_off += "file cut off?"
-    within = "t.csv has fewer than 4 cells in {} (3): the others are taken for missing."
-    empty = within.replace("(3)", "(0)")
+    within = "line {} of t.csv has 3 of 4 cells, the others are taken for missing."
+    several = "2 lines of t.csv have fewer than 4 cells, the first line {} ({}): the others are "
+    several += "taken for missing."
     number = len(lines)
     quoted = '"' + lines[1].replace(",", '","') + '"'
     for written, told in (
@@ -251,10 +256,10 @@ def test_lines_with_too_few_cells_are_told(model: Path, capsys: pytest.CaptureFi
         ([*lines[:-1], short, "", ""], cut_off),
         ([lines[0], quoted, *lines[2:-1], short], cut_off),
         ([*lines[:-1], f"{short},"], ""),
-        ([*lines[:-1], short, lines[-1]], within.format(f"line {number}")),
-        (["", "", *lines[:-1], short, lines[-1], ""], within.format(f"line {number + 2}")),
-        ([*lines[:-1], short, lines[-1], short], within.format(f"2 lines, the first {number}")),
-        ([*lines[:3], "", short, *lines[3:], ""], empty.format("2 lines, the first 4")),
+        ([*lines[:-1], short, lines[-1]], within.format(number)),
+        (["", "", *lines[:-1], short, lines[-1], ""], within.format(number + 2)),
+        ([*lines[:-1], short, lines[-1], short], several.format(number, 3)),
+        ([*lines[:3], "", short, *lines[3:], ""], several.format(4, 0)),
         ([lines[0], quoted, short, *lines[2:]], ""),  # not looked for beside quotes
         ([f"{line}," for line in [*lines[:-1], short, lines[-1]]], ""),  # an empty cell
         ([*(f"{line}," for line in lines[:-1]), lines[-1]], ""),

@@ -28,6 +28,7 @@ _SEPARATORS = ";\t,|"
 _BATCH = 1 << 22
 # Characters at the end of a file that are looked at, beside its empty lines.
 _MAX_END = 1 << 16
+_CUT_OFF = ": was the file cut off?"
 # How files begin that are often named as tables of text.
 _OTHER_FILES = {
     b"\x1f\x8b": "compressed by gzip: name it .csv.gz, or .tsv.gz with tabs.",
@@ -272,7 +273,7 @@ class _Lines:
         if self.n_separators is None:  # the last line alone can be looked at without its cells
             n_cells = self.last.count(self.separator) + 1
             if self.last and '"' not in self.last and n_cells < width:
-                self._tell_last(n_cells, width)
+                self._tell("the last line", n_cells, width, _CUT_OFF)
             return
         if self.n_separators >= n_rows * (n_columns - 1):
             return
@@ -288,18 +289,19 @@ class _Lines:
                     first = first if n_short else last
                     n_short += 1
         if n_short == 1 and last[0] == self.n_first_blank + n_rows:
-            self._tell_last(last[1], width)
+            self._tell("the last line", last[1], width, _CUT_OFF)
+        elif n_short == 1:
+            self._tell(f"line {first[0]}", first[1], width, ".")
         elif n_short:
-            which = "line" if n_short == 1 else f"{n_short:,} lines, the first"
             write_message(
-                f"warning: {self.name} has fewer than {width} cells in {which} {first[0]} "
-                f"({first[1]}): the others are taken for missing."
+                f"warning: {n_short:,} lines of {self.name} have fewer than {width} cells, the "
+                f"first line {first[0]} ({first[1]}): the others are taken for missing."
             )
 
-    def _tell_last(self, n_cells: int, width: int) -> None:
+    def _tell(self, line: str, n_cells: int, width: int, end: str) -> None:
         write_message(
-            f"warning: the last line of {self.name} has {n_cells} of {width} cells, the others "
-            "are taken for missing: was the file cut off?"
+            f"warning: {line} of {self.name} has {n_cells} of {width} cells, the others are taken "
+            f"for missing{end}"
         )
 
 
