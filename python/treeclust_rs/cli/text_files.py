@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, TextIO, cast
 
@@ -277,26 +278,24 @@ class _Lines:
             return
         if self.n_separators >= n_rows * (n_columns - 1):
             return
-        n_short, first, last = 0, (0, 0), (0, 0)
+        n_short, first, end = 0, (0, 0), self.n_first_blank + n_rows
         with _opened(self.path, self.encoding) as file:
-            for number, line in enumerate(file, 1):
-                if number <= self.n_first_blank or number > self.n_first_blank + n_rows:
-                    continue
+            for number, line in islice(enumerate(file, 1), self.n_first_blank, end):
                 text = line.rstrip("\r\n")
                 n_cells = text.count(self.separator) + 1 if text else 0
                 if n_cells < width:
-                    last = (number, n_cells)
-                    first = first if n_short else last
+                    first = first if n_short else (number, n_cells)
                     n_short += 1
-        if n_short == 1 and last[0] == self.n_first_blank + n_rows:
-            self._tell("the last line", last[1], width, _CUT_OFF)
-        elif n_short == 1:
-            self._tell(f"line {first[0]}", first[1], width, ".")
-        elif n_short:
+        number, n_cells = first
+        if n_short > 1:
             write_message(
                 f"warning: {n_short:,} lines of {self.name} have fewer than {width} cells, the "
-                f"first line {first[0]} ({first[1]}): the others are taken for missing."
+                f"first line {number} ({n_cells}): the others are taken for missing."
             )
+        elif n_short and number == end:
+            self._tell("the last line", n_cells, width, _CUT_OFF)
+        elif n_short:
+            self._tell(f"line {number}", n_cells, width, ".")
 
     def _tell(self, line: str, n_cells: int, width: int, end: str) -> None:
         write_message(
