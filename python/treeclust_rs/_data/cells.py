@@ -85,8 +85,9 @@ def _polars_categories(column: pl.Series) -> Texts:
     texts = column[first_rows].cast(pl.String).to_list()
     n_places = int(present[-1]) + 1 if len(present) else 0
     if n_places <= _FEW_CATEGORIES:
-        of_place = dict(zip(present.tolist(), texts, strict=True))
-        texts = [of_place.get(place, "") for place in range(n_places)]
+        if len(present) < n_places:
+            of_place = dict(zip(present.tolist(), texts, strict=True))
+            texts = [of_place.get(place, "") for place in range(n_places)]
         return Texts(codes, texts, is_ordered=False, occurring=present)
     places = np.full(n_places + 1, -1)  # the last: missing
     places[present] = np.arange(len(present))

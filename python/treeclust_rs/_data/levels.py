@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import numbers
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +91,7 @@ def fitted_levels(cells: Texts, name: object) -> LevelNames:
     ValueError
         If one is not valid Unicode.
     """
-    found = dict.fromkeys(cells.texts[place] for place in cells.present().tolist())
+    found = dict.fromkeys(map(cells.texts.__getitem__, cells.present().tolist()))
     check_unicode(found, f"Column {name!r} has a level")
     return tuple(found) if cells.is_ordered else tuple(sorted(found))
 
@@ -207,7 +207,7 @@ def form_of_times(levels: LevelNames) -> TimeForm | None:
         return None
     texts = levels[:: 1 + len(levels) // _N_SAMPLED]
     least = _MOST * len(texts)
-    if sum(text.count("-") > 1 for text in texts) >= least:  # all of _TIMES have two
+    if _are_most(texts, least, lambda text: text.count("-") > 1):  # all of _TIMES have two
         sample = pl.Series(texts, dtype=pl.String)
         for text, form in _TIMES:
             if sample.str.contains(text).sum() >= least:
@@ -215,9 +215,20 @@ def form_of_times(levels: LevelNames) -> TimeForm | None:
     return _form_of_days(texts, least)
 
 
+def _are_most(texts: Sequence[str], least: float, test: Callable[[str], object]) -> bool:
+    """Return whether at least so many texts pass a test; ends where too many have not."""
+    n_left = len(texts)
+    for text in texts:
+        if not test(text):
+            n_left -= 1
+            if n_left < least:
+                return False
+    return True
+
+
 def _form_of_days(texts: Sequence[str], least: float) -> TimeForm | None:
     """Return how nearly all texts are read as dates of another form; None: they are none."""
-    if sum(_OTHER_DAY.fullmatch(text) is not None for text in texts) < least:
+    if not _are_most(texts, least, _OTHER_DAY.fullmatch):
         return None
     sample = pl.Series(texts, dtype=pl.String).str.strip_chars()
     for form in _OTHER_DAYS:

@@ -235,9 +235,10 @@ def read_as_fitted(
             if new:
                 unknown[column] = cells
                 remark = unknown_words(source.names[position], new, wanted)
-                present = {cells.texts[place] for place in cells.present()}
-                if wanted == "flag" and present.isdisjoint(FLAG_LEVELS):
-                    remark += f" ({flags_meant(source.names[position], new)})"
+                if wanted == "flag":
+                    present = {cells.texts[place] for place in cells.present()}
+                    if present.isdisjoint(FLAG_LEVELS):
+                        remark += f" ({flags_meant(source.names[position], new)})"
                 remarks.append(remark)
             data.append(cells.coded(known))
         else:

@@ -130,21 +130,34 @@ pub(crate) fn group_weights(groups: &[u32], n_groups: usize, weights: Option<&[f
     sums.finish().all_rounded()
 }
 
-/// The sums of [`GroupSums`] for the rows of a table: n_groups x d, row-major; NaN for columns of numbers with gaps. In
+/// By column the exact sums of [`GroupSums`] for the rows of a table, one per group; none for columns of numbers with gaps. In
 /// tiles of the columns, each column by one thread.
-fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
+pub(super) fn column_sums(
+    table: &Table<'_>,
+    units: &Units,
+    row_groups: RowGroups<'_>,
+) -> Vec<Option<ExactSums>> {
     let n_groups = row_groups.n_groups;
     let points: Vec<f64> =
         units.shift.iter().flat_map(|&shift| std::iter::repeat_n(shift, n_groups)).collect();
-    let columns = sum_cells(table, units, row_groups, &points, false);
-    let mut sums = memory::zeros(n_groups * columns.len(), "the sums of groups");
-    for (feature, column) in columns.iter().enumerate() {
-        for group in 0..n_groups {
-            sums[group * columns.len() + feature] =
-                column.as_ref().map_or(f64::NAN, |column| column.rounded(group));
-        }
+    sum_cells(table, units, row_groups, &points, false)
+}
+
+/// The sums of columns, n_groups x d, row-major: `sum(feature, group)`.
+pub(super) fn by_group(n_groups: usize, d: usize, sum: impl Fn(usize, usize) -> f64) -> Vec<f64> {
+    let mut sums = memory::reserved(n_groups * d, "the sums of groups");
+    for group in 0..n_groups {
+        sums.extend((0..d).map(|feature| sum(feature, group)));
     }
     sums
+}
+
+/// [`GroupSums::sums`] of the rows of a table; NaN for columns of numbers with gaps.
+fn table_sums(table: &Table<'_>, units: &Units, row_groups: RowGroups<'_>) -> Vec<f64> {
+    let columns = column_sums(table, units, row_groups);
+    by_group(row_groups.n_groups, columns.len(), |feature, group| {
+        columns[feature].as_ref().map_or(f64::NAN, |column| column.rounded(group))
+    })
 }
 
 /// [`GroupSums::sums`] of sparse rows. Every column is added up by one thread.

@@ -11,7 +11,7 @@
 //! O(k) per stored cell, and the same additions in the same order for dense and sparse rows: cells that are 0 add
 //! nothing. Rows of zeros have no direction: they cost 1 at every center and move none.
 
-use crate::costs::{self, GroupSums, LabelCosts, Metric, Units};
+use crate::costs::{self, GroupSums, LabelCosts, Metric, MovingSums, Units};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::parallel;
@@ -227,6 +227,25 @@ impl<'a, 't> Geometry<'a, 't> {
                 sums.weight = costs::group_weights(groups, n_groups, weights);
                 Ok(sums)
             }
+        }
+    }
+
+    /// [`Geometry::sums`] of one grouping of the rows after the other. Euclidean: rows that stay in their group are not added up
+    /// again.
+    pub fn sums_in_turn<'s>(
+        &'s self,
+        n_groups: usize,
+        weights: Option<&'s [f64]>,
+    ) -> impl FnMut(&[u32]) -> Result<GroupSums> + use<'s, 'a, 't> {
+        let mut moving = match self {
+            Geometry::Euclidean { table, units } => {
+                Some(MovingSums::new(table, units, n_groups, weights))
+            }
+            Geometry::Cosine { .. } => None,
+        };
+        move |groups| match &mut moving {
+            Some(moving) => moving.of(groups),
+            None => self.sums(groups, n_groups, weights),
         }
     }
 

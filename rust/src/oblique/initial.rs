@@ -122,7 +122,10 @@ fn two_means(
     monitor: &Monitor,
 ) -> Result<()> {
     let d = geometry.rows().n_features();
-    let mut groups: Vec<u32> = memory::zeros(geometry.rows().n_samples(), "the rows of the nodes");
+    // Rows of nodes that are done stay where they are, those of no open node are a group of their own.
+    let (n, rest) = (geometry.rows().n_samples(), 2 * open.len());
+    let mut groups: Vec<u32> = memory::filled(rest as u32, n, "the rows of the nodes");
+    let mut sums_of = geometry.sums_in_turn(rest + 1, weights);
     let mut centers: Vec<Option<[Vec<f64>; 2]>> =
         parallel::map(&mut *open, |node| node.two_rows(geometry));
     let mut explained = vec![0.0; open.len()];
@@ -134,8 +137,6 @@ fn two_means(
         if found.iter().all(Option::is_none) {
             break;
         }
-        // Rows of nodes that are done are a group of their own.
-        groups.fill(2 * open.len() as u32);
         for (place, found) in found.iter().enumerate() {
             for (side, part) in found.iter().flat_map(|found| found.parts.iter().enumerate()) {
                 for &row in part {
@@ -143,7 +144,7 @@ fn two_means(
                 }
             }
         }
-        let sums = geometry.sums(&groups, 2 * open.len() + 1, weights)?;
+        let sums = sums_of(&groups)?;
         for (place, found) in found.into_iter().enumerate() {
             let mean = |side: usize| {
                 let group = 2 * place + side;

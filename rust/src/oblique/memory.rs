@@ -22,8 +22,8 @@ use crate::rows::Rows;
 use crate::tree::Plane;
 use crate::tree::test::is_left;
 
-/// Planes of fewer weights are evaluated in less time than a lookup takes.
-const MIN_WEIGHTS_REMEMBERED: usize = 16;
+/// Planes of fewer weights are evaluated in about the time that a lookup takes.
+const MIN_WEIGHTS_REMEMBERED: usize = 8;
 /// Rows in a word of [`Sides`], each with two bits: whether its side is known, and whether that is the right one.
 const ROWS_PER_WORD: usize = 32;
 
