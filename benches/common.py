@@ -177,18 +177,21 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def interleaved(
-    runs: Mapping[str, Callable[[], float]], repeats: int, slow_repeats: int
+    runs: Mapping[str, Callable[[], float]],
+    repeats: int,
+    slow_repeats: int,
+    slow_seconds: float = SLOW_SECONDS,
 ) -> dict[str, list[float]]:
     """Time several things in turn, round after round, so that a busy machine hurts them alike.
 
-    Each callable does its work and gives its seconds; one that takes more than `SLOW_SECONDS` is
+    Each callable does its work and gives its seconds; one that takes more than `slow_seconds` is
     run in the first `slow_repeats` rounds only.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(repeats):
         for name, run in runs.items():
             done = times[name]
-            if turn < slow_repeats or statistics.median(done) <= SLOW_SECONDS:
+            if turn < slow_repeats or statistics.median(done) <= slow_seconds:
                 done.append(run())
     return times
 
