@@ -214,9 +214,10 @@ impl Column<'_> {
 
     /// Adds `factor` times the cell of each of the given rows of a column of numbers to `sums`.
     pub fn add_to(&self, rows: &[u32], factor: f64, sums: &mut [f64]) {
-        with_column!(self, v => match v.as_slice() {
-            Some(cells) => add_cells(rows, factor, sums, |row| cells[row].to_f64()),
-            None => add_cells(rows, factor, sums, |row| v[row].to_f64()),
+        with_column!(self, v => {
+            for (sum, &row) in sums.iter_mut().zip(rows) {
+                *sum += factor * v[row as usize].to_f64();
+            }
         });
     }
 
@@ -261,14 +262,6 @@ impl Column<'_> {
     /// Whether a cell can be missing, NaN or infinite at all.
     pub fn may_have_gaps(&self) -> bool {
         matches!(self, Column::F64(_) | Column::F32(_) | Column::Levels { .. })
-    }
-}
-
-/// [`Column::add_to`], of `cell(row)`.
-#[inline(always)]
-fn add_cells(rows: &[u32], factor: f64, sums: &mut [f64], cell: impl Fn(usize) -> f64) {
-    for (sum, &row) in sums.iter_mut().zip(rows) {
-        *sum += factor * cell(row as usize);
     }
 }
 

@@ -143,6 +143,21 @@ pub(super) fn column_sums(
     sum_cells(table, units, row_groups, &points, false)
 }
 
+/// What some cells of a column without gaps add to [`column_sums`]. `row_groups`: the groups and weights of their rows alone.
+pub(super) fn sums_of_cells(
+    cells: &[f64],
+    feature: usize,
+    units: &Units,
+    row_groups: RowGroups<'_>,
+) -> ExactSums {
+    let RowGroups { groups, n_groups, weights } = row_groups;
+    let points = vec![units.shift[feature]; n_groups];
+    let terms = Differences { points: &points, scale: units.scale[feature], has_squares: false };
+    let mut sums = terms.sums();
+    terms.add(&mut sums, groups, cells, weights.map(|weights| |i: usize| weights[i]));
+    sums.finish()
+}
+
 /// The sums of columns, n_groups x d, row-major: `sum(feature, group)`.
 pub(super) fn by_group(n_groups: usize, d: usize, sum: impl Fn(usize, usize) -> f64) -> Vec<f64> {
     let mut sums = memory::reserved(n_groups * d, "the sums of groups");

@@ -26,7 +26,7 @@ pub(crate) use labels::{ExactLabelCosts, LevelCosts, exact_label_costs, to_regre
 pub use labels::{LabelCosts, Metric, label_costs};
 pub use means::{GroupMeans, group_means};
 pub(crate) use means::{Moments, is_good_guess};
-pub use moving::MovingSums;
+pub(crate) use moving::MovingSums;
 pub use units::Units;
 
 #[cfg(test)]

@@ -4,7 +4,9 @@
 //! those of [`group_sums`].
 
 use super::Units;
-use super::groups::{GroupSums, RowGroups, by_group, column_sums, group_sums, group_weights};
+use super::groups::{
+    GroupSums, RowGroups, by_group, column_sums, group_sums, group_weights, sums_of_cells,
+};
 use crate::error::{Error, Result};
 use crate::exact::ExactSums;
 use crate::memory;
@@ -46,7 +48,7 @@ impl<'a, 't> MovingSums<'a, 't> {
     pub fn of(&mut self, groups: &[u32]) -> Result<GroupSums> {
         let MovingSums { table, units, weights, n_groups, .. } = *self;
         Error::check_labels(groups, table.n_samples(), n_groups)?;
-        let mut moved = vec![];
+        let mut moved: Vec<u32> = vec![];
         for (row, (before, now)) in (0..).zip(self.groups.iter().zip(groups)) {
             if before != now {
                 memory::push(&mut moved, row, "the rows that change their group");
@@ -59,17 +61,17 @@ impl<'a, 't> MovingSums<'a, 't> {
             };
             self.columns = columns;
         } else {
-            let before = &self.groups;
+            let (before, now) = (of_rows(&self.groups, &moved), of_rows(groups, &moved));
+            let weights = weights.map(|weights| of_rows(weights, &moved));
+            let weights = weights.as_deref();
             parallel::map(self.columns.iter_mut().enumerate(), |(feature, sums)| {
                 let mut cells = vec![];
                 table.column(feature).gather(&moved, &mut cells);
-                for (&row, x) in moved.iter().zip(cells) {
-                    let row = row as usize;
-                    let apart = (x - units.shift[feature]) / units.scale[feature];
-                    let term = weights.map_or(apart, |weights| weights[row] * apart);
-                    sums.add(before[row] as usize, -term);
-                    sums.add(groups[row] as usize, term);
-                }
+                let added = |groups| {
+                    sums_of_cells(&cells, feature, units, RowGroups { groups, n_groups, weights })
+                };
+                sums.take_away(&added(&before));
+                sums.merge(&added(&now));
             });
         }
         self.groups = memory::copied(groups, "the groups of rows");
@@ -80,6 +82,11 @@ impl<'a, 't> MovingSums<'a, 't> {
             observed: None,
         })
     }
+}
+
+/// The entries of some rows.
+fn of_rows<T: Copy>(all: &[T], rows: &[u32]) -> Vec<T> {
+    memory::collected(rows.iter().map(|&row| all[row as usize]), "the rows that change their group")
 }
 
 #[cfg(test)]
