@@ -36,8 +36,8 @@ use crate::tree::LevelSet;
 /// Rows of a Gram matrix between two checks for an interrupt.
 const ROWS_PER_CHECK: usize = 64;
 
-/// Rows whose features are copied together.
-const ROWS_PER_COPY: usize = 32;
+/// Rows whose features are copied and added together.
+const ROWS_PER_BLOCK: usize = 32;
 
 /// What cuts of a column tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -209,12 +209,6 @@ impl ColumnCuts {
     /// Whether the column has no cut.
     pub fn is_empty(&self) -> bool {
         self.n_left.is_empty()
-    }
-
-    /// Whether the next cut that self stocks are added to has so many rows to the left.
-    #[inline(always)]
-    fn is_next(&self, n_left: u32) -> bool {
-        self.n_left.get(self.self_stock[0].len()) == Some(&n_left)
     }
 
     /// Adds the self stocks of the next cut.
@@ -428,87 +422,77 @@ pub(super) fn stocks(sum: &[f64], total: &[f64]) -> [f64; 2] {
     [norm(sum), lanes(total, sum, |t, s| (t - s) * (t - s))]
 }
 
-/// Calls `visit(i, features, weight)` for the i-th of some rows, from 1 on. `row_of`: returns the features and the weight
-/// of a row.
-#[inline(always)]
-fn visit_rows<'z>(
-    rows: &[u32],
-    rank: usize,
-    row_of: impl Fn(u32) -> (&'z [f64], f64),
-    mut visit: impl FnMut(u32, &[f64], f64),
-) {
-    // Rows lie apart in memory: copied some at a time, they come side by side.
-    let mut features = Vec::with_capacity(ROWS_PER_COPY * rank);
-    let mut place = 0;
-    for rows in rows.chunks(ROWS_PER_COPY) {
-        features.clear();
-        rows.iter().for_each(|&row| features.extend_from_slice(row_of(row).0));
-        for (i, &row) in rows.iter().enumerate() {
-            place += 1;
-            visit(place, &features[i * rank..][..rank], row_of(row).1);
-        }
-    }
-}
-
-/// Adds the self stocks of thresholds of a leaf without missing cells. `order`: its rows, ascending; `row_of`: see
-/// [`visit_rows`].
-fn sweep<'z>(
-    cuts: &mut ColumnCuts,
-    order: &[u32],
-    total: &[f64],
-    row_of: impl Fn(u32) -> (&'z [f64], f64),
-) {
-    let mut sum = vec![0.0; total.len()];
-    visit_rows(order, total.len(), row_of, |n_left, row, weight| {
-        if cuts.is_next(n_left) {
-            cuts.push_stocks(add_with_stocks(&mut sum, row, weight, total));
-        } else {
-            add_row(&mut sum, row, weight);
-        }
-    });
-}
-
-/// Adds the self stocks of thresholds with the missing cells on the right, and with them on the left.
+/// Adds the self stocks of thresholds: of those with the missing cells on the right, and of those with them on the left if
+/// there are any.
 ///
 /// With L and R the rows with a value on either side and M those without, S(L, L) and S(R, R) serve both directions:
 /// S(L + M, L + M) = S(L, L) + 2 S(L, M) + S(M, M), and S(L, M) grows by one product a row. All are sums of sides that are
 /// no larger, so that no digits are lost.
 ///
 /// - `order`: the rows with a value, ascending;
-/// - `missing`, `total`: the weighted sums of the features of M and of the leaf;
-/// - `row_of`: see [`visit_rows`].
-fn sweep_both<'z>(
-    [right, left]: [&mut ColumnCuts; 2],
+/// - `missing`, `total`: the weighted sums of the features of M, empty if there are none, and of the leaf;
+/// - `row_of`: returns the features and the weight of a row.
+fn sweep<'z>(
+    sets: &mut [ColumnCuts],
     order: &[u32],
     missing: &[f64],
     total: &[f64],
     row_of: impl Fn(u32) -> (&'z [f64], f64),
 ) {
-    let n_missing = left.set.n_missing_left as u32;
-    let seen: Vec<f64> =
-        total.iter().zip(missing).map(|(total, missing)| total - missing).collect();
+    let rank = total.len();
+    let mut seen = total.to_vec();
+    seen.iter_mut().zip(missing).for_each(|(total, missing)| *total -= missing);
     let (of_missing, of_seen) = (norm(missing), dot(&seen, missing));
-    let mut sum = vec![0.0; total.len()];
-    let mut of_left = 0.0;
-    visit_rows(order, total.len(), row_of, |n_own, row, weight| {
-        of_left += weight * dot(row, missing);
-        let is_cut = [right.is_next(n_own), left.is_next(n_own + n_missing)];
-        if is_cut == [false; 2] {
-            add_row(&mut sum, row, weight);
-            return;
+    let (mut sum, mut with_missing) = (vec![0.0; rank], 0.0);
+    let mut features = Vec::with_capacity(ROWS_PER_BLOCK * rank);
+    for (block, rows) in order.chunks(ROWS_PER_BLOCK).enumerate() {
+        // Rows lie apart in memory: copied some at a time, they come side by side.
+        features.clear();
+        rows.iter().for_each(|&row| features.extend_from_slice(row_of(row).0));
+        // The place in the block of the last row with a value on the left.
+        let place = |set: CutSet| {
+            let n_before = set.n_missing_left + block * ROWS_PER_BLOCK + 1;
+            move |&n_left: &u32| n_left as usize - n_before
+        };
+        let mut is_cut = [false; ROWS_PER_BLOCK];
+        let mut n_cuts = [0; 2];
+        for (cuts, n_cuts) in sets.iter().zip(&mut n_cuts) {
+            let places = cuts.n_left[cuts.self_stock[0].len()..].iter().map(place(cuts.set));
+            for place in places.take_while(|&place| place < rows.len()) {
+                is_cut[place] = true;
+                *n_cuts += 1;
+            }
         }
-        let [own, other] = add_with_stocks(&mut sum, row, weight, &seen);
-        if is_cut[0] {
-            right.push_stocks([own, other + 2.0 * (of_seen - of_left) + of_missing]);
+        // Of the rows up to each place: S(L, L), S(R, R) and S(L, M).
+        let mut stocks = [[0.0; 3]; ROWS_PER_BLOCK];
+        for (i, &row) in rows.iter().enumerate() {
+            let (weight, row) = (row_of(row).1, &features[i * rank..][..rank]);
+            with_missing += weight * dot(row, missing);
+            if is_cut[i] {
+                let [own, other] = add_with_stocks(&mut sum, row, weight, &seen);
+                stocks[i] = [own, other, with_missing];
+            } else {
+                add_row(&mut sum, row, weight);
+            }
         }
-        if is_cut[1] {
-            left.push_stocks([own + 2.0 * of_left + of_missing, other]);
+        for (cuts, n_cuts) in sets.iter_mut().zip(n_cuts) {
+            let ColumnCuts { set, n_left, self_stock: [left, right], .. } = cuts;
+            let n_left = &n_left[left.len()..][..n_cuts];
+            let at = n_left.iter().map(place(*set)).map(|place| stocks[place]);
+            if set.n_missing_left > 0 {
+                left.extend(at.clone().map(|[own, _, with]| own + 2.0 * with + of_missing));
+                right.extend(at.map(|[_, other, _]| other));
+            } else {
+                left.extend(at.clone().map(|[own, ..]| own));
+                right.extend(at.map(|[_, other, with]| other + 2.0 * (of_seen - with) + of_missing));
+            }
         }
-    });
+    }
 }
 
-/// Adds a row to a sum and returns its [`stocks`], in one pass with the same bits.
-#[inline(always)]
+/// Adds a row to a sum and returns its [`stocks`], in one pass with the same bits. A function of its own, which knows that
+/// its slices lie apart: the compiler turns it into vector instructions.
+#[inline(never)]
 fn add_with_stocks(sum: &mut [f64], row: &[f64], weight: f64, total: &[f64]) -> [f64; 2] {
     let ((row4, row1), (total4, total1)) = (row.as_chunks::<4>(), total.as_chunks::<4>());
     let (sum4, sum1) = sum.as_chunks_mut::<4>();
@@ -667,7 +651,7 @@ impl CutBuilder<'_> {
         };
         match sets {
             [one] if one.set.form == SetForm::Thresholds => {
-                sweep(one, order, &total[..n_numbers], row_of);
+                sweep(sets, order, &[], &total[..n_numbers], row_of);
             }
             // A row's features are read once for both directions.
             [right, left, missing] if right.set.form == SetForm::Thresholds => {
@@ -678,7 +662,7 @@ impl CutBuilder<'_> {
                     features.finish(&mut of_missing);
                     missing.push_stocks(stocks(&of_missing, total));
                 }
-                sweep_both([right, left], seen, &numbers, &total[..n_numbers], row_of);
+                sweep(&mut sets[..2], seen, &numbers, &total[..n_numbers], row_of);
             }
             _ => of_levels = Some(self.add_stocks_of_groups(sets, column, leaf)),
         }

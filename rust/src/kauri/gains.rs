@@ -125,6 +125,12 @@ impl LeafState {
     pub fn leaving(&self) -> f64 {
         self.rest.value() - self.value
     }
+
+    /// Returns an upper bound on the gains of moves to existing clusters.
+    pub(super) fn upper_bound(&self, bounds: MoveBounds) -> f64 {
+        let pair = if self.has_rest() { bounds.pair } else { f64::NEG_INFINITY };
+        bounds.switch.max(pair)
+    }
 }
 
 /// The stocks of a leaf, and of the left sides of its cuts along one column, with a set of rows outside the leaf.
@@ -282,23 +288,27 @@ impl<'a> CutGains<'a> {
         NewClusterGains { star, both_new }
     }
 
-    /// Raises the bounds to the target terms of one more existing cluster. `cross`: the stocks with it.
+    /// Raises the bounds to the target terms of one more existing cluster, and returns whether any was raised. `cross`: the
+    /// stocks with it.
     pub fn add_target(
         &self,
         target: &ClusterSums,
         cross: CrossStocks<'_>,
         bounds: &mut JoinBounds,
-    ) {
+    ) -> bool {
         let n = self.cuts.n_left.len();
         let [self_stock, weight] = self.slices(&(0..n));
         let with = &cross.left[..n];
         let (left, right) = (&mut bounds.left[..n], &mut bounds.right[..n]);
+        let mut is_raised = false;
         for i in 0..n {
             let sides = [0, 1].map(|s| Side { self_stock: self_stock[s][i], weight: weight[s][i] });
             let [join_left, join_right] = target.joins(sides, with[i], cross.leaf);
+            is_raised |= (join_left > left[i]) | (join_right > right[i]);
             left[i] = larger(join_left, left[i]);
             right[i] = larger(join_right, right[i]);
         }
+        is_raised
     }
 
     /// Returns the bounds on the gains of moves to existing clusters, from those on their target terms.

@@ -48,9 +48,23 @@ struct OpenSet {
     cross_rest: Vec<f64>,
     /// See [`OpenLeaf::bound_state`].
     join_bounds: JoinBounds,
+    /// Largest gains of moves without existing clusters, as [`OpenLeaf::new_cluster`] has them.
+    new_cluster: NewClusterGains,
+    /// Upper bounds on the gains of moves to existing clusters, from the join bounds.
+    move_bounds: MoveBounds,
 }
 
 impl OpenSet {
+    fn new(cuts: ColumnCuts) -> Self {
+        OpenSet {
+            cuts,
+            cross_rest: vec![],
+            join_bounds: JoinBounds::default(),
+            new_cluster: NewClusterGains::NONE,
+            move_bounds: MoveBounds::NONE,
+        }
+    }
+
     /// Returns the gains of the cuts. `cross_rest`: S(N, M) of the leaf.
     fn gains(&self, state: LeafState, cross_rest: f64) -> CutGains<'_> {
         let cross = CrossStocks { leaf: cross_rest, left: &self.cross_rest };
@@ -59,7 +73,7 @@ impl OpenSet {
 }
 
 /// What the bounds of a column are computed in.
-type Buffers = (LeftSums, Vec<f64>);
+type Buffers = (LeftSums, Vec<f64>, Vec<bool>);
 
 /// The cuts of an open leaf along a column.
 pub(super) struct OpenColumn {
@@ -78,8 +92,7 @@ impl OpenColumn {
         order: Vec<u32>,
         zeros: Range<usize>,
     ) -> Self {
-        let open = |cuts| OpenSet { cuts, cross_rest: vec![], join_bounds: JoinBounds::default() };
-        OpenColumn { sets: sets.map(open).collect(), order, zeros }
+        OpenColumn { sets: sets.map(OpenSet::new).collect(), order, zeros }
     }
 
     /// Whether it has no cut.
@@ -202,8 +215,7 @@ impl OpenLeaf {
 
     /// Returns an upper bound on the gains of moves to existing clusters.
     pub(super) fn upper_bound(&self) -> f64 {
-        let pair = if self.state.has_rest() { self.move_bounds.pair } else { f64::NEG_INFINITY };
-        self.move_bounds.switch.max(pair)
+        self.state.upper_bound(self.move_bounds)
     }
 
     /// Returns the gains of a set of its cuts.
@@ -241,7 +253,11 @@ impl LeafSearch<'_, '_, '_> {
                     let OpenColumn { sets, order, .. } = column;
                     let of_set = |set: &mut OpenSet| {
                         write_left(sums, &set.cuts, order, &stocks, &mut set.cross_rest);
-                        set.gains(state, whole).new_cluster_gains()
+                        // Once there are all clusters, nothing reads these gains.
+                        if self.allowed.n_free > 0 {
+                            set.new_cluster = set.gains(state, whole).new_cluster_gains();
+                        }
+                        set.new_cluster
                     };
                     let of_sets = sets.iter_mut().map(of_set);
                     of_sets.fold(NewClusterGains::NONE, NewClusterGains::max)
@@ -325,17 +341,21 @@ impl LeafSearch<'_, '_, '_> {
         leaf.bound_state = BoundState::Exact;
     }
 
-    /// Raises the join bounds of a leaf to the target terms of some clusters, and computes its move bounds.
+    /// Raises the join bounds of a leaf to the target terms of some clusters, and computes its move bounds, which those of
+    /// a set that no term raises remain, unless the leaf's own cluster changed.
     /// `from_scratch`: whether the bounds are reset first, so that they are exact if `clusters` are all others.
     fn raise_join_bounds(&self, leaf: &mut OpenLeaf, clusters: &[usize], from_scratch: bool) {
         let stocks: Vec<_> =
             clusters.iter().map(|&cluster| (cluster, self.cross_stocks(leaf, cluster))).collect();
         let (state, cross_rest) = (leaf.state, leaf.cross_rest);
+        let all_sets = from_scratch || leaf.is_stale;
         leaf.move_bounds = leaf
             .columns
             .par_iter_mut()
             .with_min_len(leaf.at_a_time)
-            .map_init(Default::default, |(sums, left): &mut Buffers, column| {
+            .map_init(Default::default, |(sums, left, is_raised): &mut Buffers, column| {
+                is_raised.clear();
+                is_raised.resize(column.sets.len(), all_sets);
                 if from_scratch {
                     for set in &mut column.sets {
                         set.join_bounds.clear(set.cuts.n_left.len());
@@ -344,17 +364,22 @@ impl LeafSearch<'_, '_, '_> {
                 for (cluster, (stocks, whole)) in &stocks {
                     column.left_sums(stocks, *whole, sums);
                     let target = &self.growth.clusters[*cluster].sums;
-                    for set in &mut column.sets {
+                    for (set, is_raised) in column.sets.iter_mut().zip(&mut *is_raised) {
                         write_left(sums, &set.cuts, &column.order, stocks, left);
                         let mut bounds = std::mem::take(&mut set.join_bounds);
                         let cross = CrossStocks { leaf: *whole, left };
-                        set.gains(state, cross_rest).add_target(target, cross, &mut bounds);
+                        let gains = set.gains(state, cross_rest);
+                        *is_raised |= gains.add_target(target, cross, &mut bounds);
                         set.join_bounds = bounds;
                     }
                 }
-                column.sets.iter().fold(MoveBounds::NONE, |bounds, set| {
-                    let gains = set.gains(state, cross_rest);
-                    bounds.max(gains.move_bounds(&set.join_bounds, self.allowed))
+                let sets = column.sets.iter_mut().zip(is_raised);
+                sets.fold(MoveBounds::NONE, |bounds, (set, is_raised)| {
+                    if *is_raised {
+                        let gains = set.gains(state, cross_rest);
+                        set.move_bounds = gains.move_bounds(&set.join_bounds, self.allowed);
+                    }
+                    bounds.max(set.move_bounds)
                 })
             })
             .reduce(|| MoveBounds::NONE, MoveBounds::max);
@@ -362,14 +387,20 @@ impl LeafSearch<'_, '_, '_> {
 
     /// Returns the largest gain of the leaf that is exact already.
     pub(super) fn known_gain(&self, leaf: &OpenLeaf) -> f64 {
+        let best = self.new_cluster_gain(leaf.state, leaf.new_cluster);
+        if leaf.is_exact() { best.max(leaf.move_bounds.switch) } else { best }
+    }
+
+    /// Returns the largest gain of allowed moves without existing clusters.
+    fn new_cluster_gain(&self, state: LeafState, gains: NewClusterGains) -> f64 {
         let mut best = f64::NEG_INFINITY;
         if self.allowed.n_free > 0 {
-            best = best.max(leaf.new_cluster.star);
+            best = best.max(gains.star);
         }
-        if self.allowed.n_free > 1 && leaf.state.has_rest() {
-            best = best.max(leaf.state.leaving() + leaf.new_cluster.both_new);
+        if self.allowed.n_free > 1 && state.has_rest() {
+            best = best.max(state.leaving() + gains.both_new);
         }
-        if leaf.is_exact() { best.max(leaf.move_bounds.switch) } else { best }
+        best
     }
 
     /// Returns the largest gain of a move to existing clusters if it is at least `floor`, else a smaller number.
@@ -392,11 +423,17 @@ impl LeafSearch<'_, '_, '_> {
             .map(|cluster| (cluster, self.cross_stocks(leaf, cluster)))
             .collect();
         let of_column = |column: &OpenColumn| {
+            if column.sets.iter().all(|set| set.move_bounds.pair < floor) {
+                return f64::NEG_INFINITY;
+            }
             let mut left_sums: Vec<LeftSums> = others.iter().map(|_| LeftSums::default()).collect();
             for ((_, (stocks, whole)), sums) in others.iter().zip(&mut left_sums) {
                 column.left_sums(stocks, *whole, sums);
             }
             let of_set = |set: &OpenSet| {
+                if set.move_bounds.pair < floor {
+                    return f64::NEG_INFINITY;
+                }
                 let mut left = vec![vec![]; others.len()];
                 for (((_, (stocks, _)), sums), left) in others.iter().zip(&left_sums).zip(&mut left)
                 {
@@ -431,6 +468,13 @@ impl LeafSearch<'_, '_, '_> {
             .map(|cluster| (cluster, self.cross_stocks(leaf, cluster)))
             .collect();
         let in_set = |set: &OpenSet, column: &OpenColumn| {
+            let existing = match needs_existing {
+                true => leaf.state.upper_bound(set.move_bounds),
+                false => f64::NEG_INFINITY,
+            };
+            if existing.max(self.new_cluster_gain(leaf.state, set.new_cluster)) < floor {
+                return None;
+            }
             let (cuts, gains) = (&set.cuts, leaf.gains(set));
             let join_bounds = needs_existing.then_some(&set.join_bounds);
             (0..cuts.n_left.len()).find_map(|cut| {
