@@ -91,7 +91,8 @@ def grow_tree(
         )
     elif base_centers is not None:
         high = base_centers.high
-        if fit_rows.reference.centers is None and fit_rows.rows.levels is not None:
+        have_shares = base_centers.level_weights is not None or fit_rows.rows.levels is None
+        if fit_rows.reference.centers is None and not have_shares:
             # Of the levels, medians have the most frequent ones alone, which many may share.
             high = fit_rows.with_shares(high, labels)
         base = _engine.CentersBase(high, base_centers.low, growth.cut_score)

@@ -231,10 +231,8 @@ class LeafMeans:
         base[groups[order]] = order
         of_base = base[groups]
         apart = (means - means[of_base]) / self.scale + (rest - rest[of_base])
-        counted = np.zeros((n_groups, counts.shape[1]))
-        np.add.at(counted, groups, counts)
-        moved = np.zeros((n_groups, means.shape[1]))
-        np.add.at(moved, groups, counts * apart)
+        counted = _sums_by_group(counts, groups, n_groups)
+        moved = _sums_by_group(counts * apart, groups, n_groups)
         moved /= np.where(counted > 0, counted, 1.0)
         merged = means[base] + moved * self.scale
         between = _weighted(counts, (apart - moved[groups]) ** 2)
@@ -245,6 +243,14 @@ class LeafMeans:
             np.bincount(groups, weights=spread + between, minlength=n_groups).astype(np.float64),
             None if self.groups.observed is None else counted,
         )
+
+
+def _sums_by_group(values: FloatArray, groups: IntArray, n_groups: int) -> FloatArray:
+    """Return the sums of the entries' rows of `values` (entries x w) by group, n_groups x w."""
+    width = values.shape[1]
+    places = groups[:, None] * width + np.arange(width)
+    sums = np.bincount(places.ravel(), values.ravel(), n_groups * width)
+    return sums.astype(np.float64).reshape(n_groups, width)
 
 
 def _by_coordinate(groups: GroupMeans) -> FloatArray:

@@ -7,7 +7,7 @@ It is made here (scikit-learn's KMeans, or k-medians) where the user gave no ref
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,8 +105,10 @@ def make_reference(
         codes = given.labels.astype(np.uint32)
         if from_labels and follows_centers:
             warn_misfit(codes != nearest, data.weight, stacklevel=3)
-    of_means = criterion == "kmeans" and labels is not None and given.centers is None
-    if of_means and np.array_equal(codes, np.asarray(labels)):
+    is_same = labels is not None and np.array_equal(codes, np.asarray(labels))
+    if not is_same:
+        centers = replace(centers, level_weights=None)  # they were those of other clusters
+    if is_same and criterion == "kmeans" and given.centers is None:
         # Added up as the costs of trees about their own means: the same for the same clusters.
         means = (
             data.group_means(codes, len(classes))
