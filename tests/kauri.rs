@@ -35,7 +35,7 @@ fn problem(kernel: Kernel<'_>) -> KauriProblem<'_> {
         levels: &[],
         weights: None,
         max_clusters: 4,
-        limits: Limits { max_leaves: 25, max_depth: None, min_samples_leaf: 1 },
+        limits: Limits { max_leaves: 100, max_depth: None, min_samples_leaf: 1 },
         min_samples_split: 2,
         max_features: D,
         seed: 0,
@@ -394,13 +394,20 @@ fn every_split_on_features_is_the_first_of_the_best_of_all() {
 fn every_split_of_a_mixed_table_is_the_first_of_the_best_of_all() {
     let mut random = Random(11);
     let (mut n_levels, mut n_missing, mut n_left) = (0, 0, 0);
-    for _ in 0..1500 {
-        let (n, d) = (6 + random.below(6) as usize, 1 + random.below(2) as usize);
+    for round in 0..1500 {
+        // Rows are added up in blocks of 32: some tables have more.
+        let (least_n, n_numbers): (u64, u64) = if round % 30 == 0 { (34, 60) } else { (6, 4) };
+        let n = (least_n + random.below(6)) as usize;
+        let d = 1 + random.below(2) as usize;
         let levels: Vec<bool> = (0..d).map(|_| random.below(2) == 0).collect();
         let gaps = [0, 1, 3, 10][random.below(4) as usize]; // in tenths; 10: all missing
-        let x = Array2::from_shape_fn((n, d), |_| {
+        let x = Array2::from_shape_fn((n, d), |(_, f)| {
             let sign = if random.below(2) == 0 { 1.0 } else { -1.0 };
-            if random.below(10) < gaps { f64::NAN.copysign(sign) } else { random.below(4) as f64 }
+            let n_values = if levels[f] { 4 } else { n_numbers };
+            match random.below(10) < gaps {
+                true => f64::NAN.copysign(sign),
+                false => random.below(n_values) as f64,
+            }
         });
         let rank = 1 + random.below(2) as usize;
         let z = Array2::from_shape_fn((n, rank), |_| random.below(7) as f64 - 3.0);

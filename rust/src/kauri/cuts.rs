@@ -484,7 +484,8 @@ fn sweep<'z>(
                 right.extend(at.map(|[_, other, _]| other));
             } else {
                 left.extend(at.clone().map(|[own, ..]| own));
-                right.extend(at.map(|[_, other, with]| other + 2.0 * (of_seen - with) + of_missing));
+                right
+                    .extend(at.map(|[_, other, with]| other + 2.0 * (of_seen - with) + of_missing));
             }
         }
     }
