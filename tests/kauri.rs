@@ -35,7 +35,7 @@ fn problem(kernel: Kernel<'_>) -> KauriProblem<'_> {
         levels: &[],
         weights: None,
         max_clusters: 4,
-        limits: Limits { max_leaves: 100, max_depth: None, min_samples_leaf: 1 },
+        limits: Limits { max_leaves: 25, max_depth: None, min_samples_leaf: 1 },
         min_samples_split: 2,
         max_features: D,
         seed: 0,
@@ -435,8 +435,10 @@ fn every_split_of_a_mixed_table_is_the_first_of_the_best_of_all() {
         };
         let table = Table::new((0..d).map(column).collect()).unwrap();
         let kernel = Kernel::Features { z: z.as_slice().unwrap(), rank };
+        let problem = problem(kernel);
+        let limits = Limits { max_leaves: n, ..problem.limits };
         let problem =
-            KauriProblem { levels: &by_code, max_clusters, max_features: d, ..problem(kernel) };
+            KauriProblem { levels: &by_code, max_clusters, max_features: d, limits, ..problem };
         let found = fit(&table, &problem, &Monitor::default()).unwrap();
         check_replay(&x, &levels, &found, &gram, max_clusters);
         for (test, missing_left) in found.nodes.tests.iter().zip(&found.nodes.missing_left) {
