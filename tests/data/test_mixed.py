@@ -316,9 +316,11 @@ def test_numbers_of_python_are_numbers(cells):
 
 
 def test_categories_that_are_written_alike_are_refused():
-    for categories in (["1", 1, 2], [True, "True"], [0.5, "0.5"]):
+    for categories, other in ((["1", 1, 2], "1"), ([True, "True"], "True"), ([0.5, "0.5"], "0.5")):
         column = pd.Categorical(categories, categories)
-        with pytest.raises(TypeError, match="Column 'x' has categories of several types that are"):
+        said = "Column 'x' has categories of several types that are written alike: "
+        said += f"'{other}', as text and as {other}. Give them one type"
+        with pytest.raises(TypeError, match=re.escape(said)):
             read(pd.DataFrame({"x": column}))
     assert read(pd.DataFrame({"x": pd.Categorical(["1", 2], ["1", 2])})).levels == (("1", "2"),)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 
 import numpy as np
@@ -228,8 +229,10 @@ def test_bad_cells_and_widths_are_refused(fitted):
     for bad in (np.nan, np.inf):
         matrix = sparse.csr_array(X)
         matrix.data[3] = bad
-        with pytest.raises(ValueError, match=r"Input X contains (NaN|inf): 1 stored cells"):
+        with pytest.raises(ValueError, match=r"Input X contains (NaN|inf): 1 stored cells") as info:
             tc.IMM(3).fit(matrix)
+        dense = "In dense tables BestTree, IMM, ExKMC, .* take missing cells"
+        assert bool(re.search(dense, str(info.value))) == np.isnan(bad)
     with pytest.raises(ValueError, match="X has 7 features, but ExKMC is expecting 8"):
         model.predict(sparse.csr_array(X[:, :7]))
     with pytest.raises(NotFittedError):

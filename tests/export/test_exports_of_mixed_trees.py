@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from matplotlib import pyplot as plt
 
+import treeclust_rs as tc
 from mixed_trees import (
     DAY,
     KINDS,
@@ -172,6 +173,21 @@ def test_explain_reads_columns_of_levels():
     lines = explain_rows(tree, tree.apply(rows), data)
     assert lines[0].endswith('region = "a, b" in {10, "a, b", north} and income = 0 <= 1')
     assert lines[1].endswith("region is missing or an unknown level and income = 0 <= 1")
+
+
+def test_levels_that_would_be_written_alike_differ_in_all_texts():
+    for cells in (["x\ny", "x\\ny"], ['"x\ny"', "x\ny"], ["missing", None, "b"]):
+        frame = pl.DataFrame({"r": cells * 20})
+        reference = np.tile([0] + [1] * (len(cells) - 1), 20)
+        model = tc.KMeansTree(reference=reference).fit(frame)
+        leaves = str(model.tree_).splitlines()[-2:]
+        assert len({line[3:].partition("  ")[0] for line in leaves}) == 2
+        assert model.rules()["rule"].n_unique() == 2
+        first, second = (line.partition(": ")[2] for line in model.explain(frame[:2]))
+        assert first != second
+        assert model.explain(frame[:2], as_frame=True)["value"].n_unique() == 2
+        changes = model.counterfactual(frame[-1], 0).changes
+        assert changes["before"].item() != changes["after"].item()
 
 
 def test_explain_refuses_rows_of_other_leaves():

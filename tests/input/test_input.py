@@ -19,7 +19,7 @@ from scipy import sparse
 
 import treeclust_rs as tc
 from treeclust_rs._data.checks import check_finite, check_sample_weight
-from treeclust_rs._data.kinds import MIXED_TABLES
+from treeclust_rs._data.kinds import MIXED_TABLES, TO_A_KIND
 from treeclust_rs._data.table import Table, align_table, collected, read_table, take_rows
 
 CORE_DTYPES = [
@@ -434,6 +434,15 @@ def test_polars_null_is_an_error(lazy):
     np.testing.assert_array_equal(dense(align(X, ["a"])), [[1], [2], [3]])
 
 
+def not_numbers(dtype, hint="", *, of_no_kind):
+    """Return the message of a column of a type; of those of no kind no method is named."""
+    hint, others = (f"{hint}, {TO_A_KIND}", "") if of_no_kind else (hint, f" {MIXED_TABLES}")
+    return (
+        f"X has a column that is not numbers: 'town' ({dtype}). ExKMC needs numbers: encode it "
+        f"(for instance one-hot, or a date as days since some day{hint}) or drop it.{others}"
+    )
+
+
 @pytest.mark.parametrize("lazy", [False, True], ids=["eager", "lazy"])
 @pytest.mark.parametrize(
     ("values", "dtype"),
@@ -447,14 +456,12 @@ def test_polars_null_is_an_error(lazy):
         ([[1.0], [2.0]], "List(Float64)"),
         ([{"k": 1}] * 2, "Struct({'k': Int64})"),
         ([b"x", b"y"], "Binary"),
+        ([datetime.time(1)] * 2, "Time"),
     ],
 )
 def test_polars_column_that_is_not_numbers(values, dtype, lazy):
     frame = pl.DataFrame({"age": [1, 2], "town": values})
-    message = (
-        f"X has a column that is not numbers: 'town' ({dtype}). ExKMC needs numbers: encode it "
-        f"(for instance one-hot, or a date as days since some day) or drop it. {MIXED_TABLES}"
-    )
+    message = not_numbers(dtype, of_no_kind=dtype.startswith(("List", "Struct", "Binary", "Time")))
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         read(frame.lazy() if lazy else frame)
 
@@ -627,12 +634,8 @@ def test_pandas_nan_in_a_float_column(core):
 def test_pandas_column_that_is_not_numbers(values, dtype):
     pd = importlib.import_module("pandas")
     frame = pd.DataFrame({"age": [1, 2], "town": pd.Series(values, dtype=dtype)})
-    message = (
-        f"X has a column that is not numbers: 'town' ({dtype}). ExKMC needs numbers: encode it "
-        f"(for instance one-hot, or a date as days since some day"
-        f"{', or Python numbers by astype(float)' if dtype == 'object' else ''}) or drop it. "
-        f"{MIXED_TABLES}"
-    )
+    hint = ", or Python numbers by astype(float)" if dtype == "object" else ""
+    message = not_numbers(dtype, hint, of_no_kind=dtype == "period[D]")
     with pytest.raises(TypeError, match=re.escape(message)):
         read(frame)
 

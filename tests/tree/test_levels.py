@@ -291,8 +291,14 @@ def test_many_levels_are_counted_in_texts_and_written_in_rules():
         ("a > 3", '"a > 3"'),
         ("1 or 2", '"1 or 2"'),
         ("Andorra", "Andorra"),
-        ("a\x00b", "a\\x00b"),
-        ("a\u202eb", "a\\u202eb"),
+        ("a\x00b", '"a\\x00b"'),
+        ("a\u202eb", '"a\\u202eb"'),
+        ("x\ny", '"x\\ny"'),
+        ("x\\ny", "x\\ny"),
+        ("x\\\ny", '"x\\\\\\ny"'),
+        ('"x\\ny"', '"\\"x\\\\ny\\""'),
+        ("missing", '"missing"'),
+        ("missing value", "missing value"),
     ],
 )
 def test_odd_levels_are_quoted(level, text):

@@ -187,13 +187,14 @@ def _check_categories(categories: Any, name: object) -> None:
     """
     if not categories.inferred_type.startswith("mixed"):
         return
-    of_text: dict[str, bool] = {}
+    of_text: dict[str, Any] = {}
     for value in categories:
-        is_text = isinstance(value, str)
-        if of_text.setdefault(str(value), is_text) != is_text:
+        first = of_text.setdefault(str(value), value)
+        if isinstance(first, str) != isinstance(value, str):
+            other = first if isinstance(value, str) else value
             raise TypeError(
                 f"Column {name!r} has categories of several types that are written alike: "
-                f"{str(value)!r:.60}, as text and as {value!r:.60}. Give them one type, for "
+                f"{str(value)!r:.60}, as text and as {other!r:.60}. Give them one type, for "
                 f'example by X[{name!r}].astype("string").'
             )
 

@@ -28,7 +28,7 @@ from .cells import (
     polars_cells,
     polars_numbers,
 )
-from .kinds import MIXED_TABLES, Kind, are_booleans, arrow_kind, pandas_kind, polars_kind
+from .kinds import MIXED_TABLES, TO_A_KIND, Kind, are_booleans, arrow_kind, pandas_kind, polars_kind
 from .object_numbers import objects_as_floats
 
 
@@ -51,14 +51,18 @@ class FrameSource:
         types = self._types()
         return [self._kind(types[position]) for position in positions]
 
-    def not_numeric(self, positions: Sequence[int]) -> list[tuple[Any, str]]:
-        """Return name and type of the columns that are neither numbers nor booleans, 0 and 1."""
+    def not_numeric(self, positions: Sequence[int]) -> list[int]:
+        """Return the columns that are neither numbers nor booleans, 0 and 1."""
         types = self._types()
         return [
-            (self.names[position], str(types[position]))
+            position
             for position in positions
             if self._kind(types[position]) not in ("number", "flag")
         ]
+
+    def name_and_type(self, position: int) -> str:
+        """Return how messages name a column."""
+        return f"{self.names[position]!r} ({self.type_of(position)})"
 
     def type_of(self, position: int) -> str:
         """Return the type of a column as text."""
@@ -291,14 +295,17 @@ def check_numeric(source: FrameSource, positions: Sequence[int], estimator_name:
         check_shape((source.n_rows or 0, 0), estimator_name)
     bad = source.not_numeric(positions)
     if bad:
-        which = listed([f"{name!r} ({dtype})" for name, dtype in bad], "column")
+        which = listed([source.name_and_type(position) for position in bad], "column")
         what, them = ("a column that is", "it") if len(bad) == 1 else ("columns that are", "them")
         hint = "one-hot, or a date as days since some day"
-        if any(dtype == "object" for _, dtype in bad):
+        if any(source.type_of(position) == "object" for position in bad):
             hint += ", or Python numbers by astype(float)"
+        others = f" {MIXED_TABLES}"
+        if None in source.kinds(bad):
+            hint, others = f"{hint}, {TO_A_KIND}", ""
         raise TypeError(
             f"X has {what} not numbers: {which}. {estimator_name} needs numbers: encode {them} "
-            f"(for instance {hint}) or drop {them}. {MIXED_TABLES}"
+            f"(for instance {hint}) or drop {them}.{others}"
         )
 
 

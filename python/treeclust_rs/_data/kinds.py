@@ -28,6 +28,9 @@ MIXED_TABLES = (
 )
 """Which methods take tables as people have them: what the others' refusals end with."""
 
+TO_A_KIND = "of a time of day its hour, of a list its length, of a period its first day"
+"""What to take in place of columns that are of no kind."""
+
 
 def is_time(kind: Kind) -> bool:
     """Return whether a column of this kind holds dates, times or durations."""

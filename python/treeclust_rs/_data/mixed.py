@@ -17,7 +17,7 @@ from .._util import listed, warn_user
 from .arrays import check_shape
 from .cells import Cells
 from .frames import FrameSource, count_rows
-from .kinds import Kind, has_levels, is_time, kind_words
+from .kinds import TO_A_KIND, Kind, has_levels, is_time, kind_words
 from .levels import (
     FLAG_LEVELS,
     LevelNames,
@@ -76,7 +76,7 @@ def check_kinds(
         check_shape((source.n_rows or 0, 0), estimator_name)
     kinds = source.kinds(positions)
     bad = [
-        f"{source.names[position]!r} ({source.type_of(position)})"
+        source.name_and_type(position)
         for position, kind in zip(positions, kinds, strict=True)
         if kind is None
     ]
@@ -84,8 +84,8 @@ def check_kinds(
         them = "it" if len(bad) == 1 else "them"
         raise TypeError(
             f"X has columns that are neither numbers nor text, booleans, dates or times: "
-            f"{listed(bad, 'column')}. Make numbers, text or dates of {them} (of a time of day its "
-            f"hour, of a list its length, of a period its first day), or drop {them}."
+            f"{listed(bad, 'column')}. Make numbers, text or dates of {them} ({TO_A_KIND}), or "
+            f"drop {them}."
         )
     return tuple(kind for kind in kinds if kind is not None)
 

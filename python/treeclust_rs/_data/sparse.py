@@ -10,6 +10,7 @@ from scipy.sparse import csr_array, issparse
 
 from .._util import BoolArray, FloatArray, IntArray, column_name
 from .arrays import check_shape
+from .kinds import MIXED_TABLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,7 @@ def read_sparse(X: Any, *, estimator_name: str, needed: IntArray | None = None) 
         raise ValueError(
             f"Input X contains {word}: {len(bad)} stored cells, the first in row {row}, column "
             f"{column} (rows count from 0). Fill these cells, or drop their rows or columns."
+            + (f" In dense tables {MIXED_TABLES}" if word == "NaN" else "")
         )
     return SparseTable(
         by_rows.indptr.astype(np.int64, copy=False),

@@ -96,7 +96,7 @@ _MISREAD = re.compile(
     r"|not( .*)?|.* (not )?in \{.*|.* is (not )?missing"
 )
 # Levels that a set, or the text of a row, would not show to be levels.
-_MISREAD_LEVEL = re.compile(r'\s*|\s.*|.*\s|.*[,{}"].*|.* (and|or|<|<=|=|>=|>) .*')
+_MISREAD_LEVEL = re.compile(r'\s*|\s.*|.*\s|.*[,{}"].*|.* (and|or|<|<=|=|>=|>) .*|missing')
 
 
 def tested_name(names: Sequence[object] | None, column: int) -> str:
@@ -106,10 +106,13 @@ def tested_name(names: Sequence[object] | None, column: int) -> str:
 
 
 def tested_level(level: str) -> str:
-    """Return a level as tests write it: in quotes if it reads as another thing, or as several."""
-    if not _MISREAD_LEVEL.fullmatch(level):
+    """Return a level as tests write it: in quotes if it reads as another thing, or as several.
+
+    What is escaped is in quotes too: outside of them a backslash is one.
+    """
+    if printable(level) == level and not _MISREAD_LEVEL.fullmatch(level):
         return level
-    return '"' + level.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return '"' + printable(level.replace("\\", "\\\\").replace('"', '\\"')) + '"'
 
 
 def shorten(text: str, max_length: int) -> str:

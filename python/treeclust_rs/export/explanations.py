@@ -12,7 +12,7 @@ import polars as pl
 
 from .._engine import MISSING_LEVEL
 from .._util import format_number, format_short
-from .._util.words import printable, real_name, tested_level
+from .._util.words import real_name, tested_level
 from ..tree import MAX_TERMS, ClusterTree, Condition, ObliqueCondition, branch_condition
 from ..tree.columns import NUMBERS, Column
 from ..tree.words import is_missing
@@ -35,7 +35,7 @@ def cell_text(column: Column, value: object) -> str:
         if code is not None:
             return column.level_text(code)
         if isinstance(value, str):
-            return f"{tested_level(printable(value))} (unknown level)"
+            return f"{tested_level(value)} (unknown level)"
         return "missing" if value == MISSING_LEVEL else str(value)
     kind = getattr(getattr(value, "dtype", None), "kind", "")
     if column.kind == "number" and kind == "f" and value.dtype.itemsize < 8:  # type: ignore[attr-defined]

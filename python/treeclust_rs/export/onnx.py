@@ -130,7 +130,6 @@ class _Graph:
         """Write inputs, what tests compare, the tree and the labels."""
         tree = self._tree
         self._write_inputs()
-        labels = self._constant(np.asarray(tree.classes))
         output = self._name("cluster")
         label_type = self._types["str" if isinstance(tree.classes[0], str) else "int64"]
         self._outputs = [self._helper.make_tensor_value_info(output, label_type, ["n"])]
@@ -139,6 +138,7 @@ class _Graph:
             label = self._constant(np.asarray(tree.classes)[tree.leaf_clusters])
             self._add("Expand", label, rows, output=output)
             return
+        labels = self._constant(np.asarray(tree.classes))
         code = self._add("Cast", self._leaf_codes(self._compared()), to=self._types["int64"])
         flat = self._add("Reshape", code, self._constant(np.array([-1])))
         self._add("Gather", labels, flat, output=output)

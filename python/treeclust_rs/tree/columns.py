@@ -14,7 +14,7 @@ from typing import NamedTuple
 from .._data.kinds import Kind, has_levels, is_time
 from .._data.times import MICROSECONDS, zone_of
 from .._util import format_number
-from .._util.words import MAX_NAME_LENGTH, printable, short_names, tested_level
+from .._util.words import MAX_NAME_LENGTH, short_names, tested_level
 
 MAX_LEVELS_SHOWN = 5
 """Levels in printed trees and pictures, at most; the others are counted."""
@@ -103,10 +103,11 @@ class Column(NamedTuple):
 
         One longer than `max_length` is shortened; None: none is.
         """
-        level = printable(self.levels[code])
-        if max_length is not None and len(level) > max_length:
-            level = short_names(self.levels, range(len(self.levels)), max_length)[code]
-        return tested_level(level)
+        text = tested_level(self.levels[code])
+        if max_length is None or len(text) <= max_length:
+            return text
+        texts = [tested_level(level) for level in self.levels]
+        return short_names(texts, range(len(texts)), max_length)[code]
 
 
 def whole_microsecond(value: float, *, up: bool) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._engine import MISSING_LEVEL
 from .._util import format_count, format_number, format_short
-from .._util.words import format_share, printable, tested_level
+from .._util.words import format_share, tested_level
 from .columns import MAX_LEVELS_SHOWN
 from .nodes import LEAF, MOVES, TreeNodes
 from .paths import NEVER, Condition, ObliqueCondition, Span, branch_condition
@@ -173,7 +173,7 @@ def _level_part(condition: Condition, name: str, value: object) -> str:
         elif value == MISSING_LEVEL:
             subject = f"{name} is missing or an unknown level"
         else:
-            subject = f"{name} = {tested_level(printable(value))} (unknown level)"
+            subject = f"{name} = {tested_level(str(value))} (unknown level)"
         if not condition.missing:
             raise ValueError(f"{subject}, which does not meet the condition {condition.text(name)}")
         return subject
