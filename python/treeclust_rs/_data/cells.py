@@ -187,7 +187,7 @@ def _check_categories(categories: Any, name: object) -> None:
     """
     if not categories.inferred_type.startswith("mixed"):
         return
-    of_text: dict[str, Any] = {}
+    of_text: dict[str, object] = {}
     for value in categories:
         first = of_text.setdefault(str(value), value)
         if isinstance(first, str) != isinstance(value, str):
